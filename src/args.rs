@@ -3,6 +3,7 @@
 mod agent;
 mod follow;
 mod resume;
+mod serve;
 mod show;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use follow::{Events, Top};
 pub(crate) use resume::Resume;
+pub(crate) use serve::Serve;
 pub(crate) use show::{LogLines, Show};
 use swarmc_view::documents::{DOCUMENTS, Document, find_document};
 
@@ -42,6 +44,7 @@ pub(crate) enum Command {
     Send(Send),
     Ps(Ps),
     Top(Top),
+    Serve(Serve),
     Logs(Logs),
     Events(Events),
     Inspect(Inspect),
@@ -314,6 +317,9 @@ pub(crate) struct Run {
     /// the difference. Hooks do not run, and a replay cannot be resumed.
     #[arg(long, value_name = "DIR")]
     pub(crate) replay: Option<PathBuf>,
+    /// For a program that starts a run which outlives it: the run leaves its session, and writes its id to this file.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) id_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) show: Show,
 }

@@ -21,6 +21,7 @@ mod waiting;
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -28,7 +29,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use swarmc_plan::{Pipeline, StopStatus};
-use swarmc_runtime::{AnsweredBy, Content, Observer, Record, Signal, Status, StepId};
+use swarmc_runtime::{AnsweredBy, Content, Event, Observer, Record, Signal, Status, StepId};
 use swarmc_view::documents::{RunLine, RunLineKind, encode};
 use swarmc_view::{
     Change, EventLine, OpenRequest, Row, RowState, RunReport, describe_verdict, format_choices, format_duration,
@@ -76,6 +77,8 @@ struct Screen {
     asked: Arc<AtomicU8>,
     /// Whether no person attends the run.
     headless: bool,
+    /// Where the id of the run is written once the run has begun, for the program that started it.
+    id_file: Option<PathBuf>,
 }
 
 /// A stream that may break.
@@ -151,6 +154,12 @@ impl Display {
     }
 
     /// Sets that no person attends the run: the policy decides requests of agents at once.
+    /// The same, for a run that another program started: it reads the id of the run from this file.
+    pub(crate) fn with_id_file(self, file: Option<PathBuf>) -> Display {
+        self.lock_screen().id_file = file;
+        self
+    }
+
     pub(crate) fn with_headless(self, headless: bool) -> Display {
         self.lock_screen().headless = headless;
         self
@@ -234,10 +243,20 @@ impl Screen {
             live,
             asked: Arc::default(),
             headless: false,
+            id_file: None,
         }
     }
 
     fn handle_record(&mut self, record: &Record) {
+        if let Event::RunStarted { run, .. } = &record.event
+            && let Some(file) = self.id_file.take()
+        {
+            // Whole or not at all: the program reads it as soon as it is there.
+            let new = file.with_extension("new");
+            if let Err(problem) = std::fs::write(&new, run).and_then(|()| std::fs::rename(&new, &file)) {
+                self.write_notice(&format!("cannot write `{}`: {problem}", file.display()));
+            }
+        }
         if self.show.events {
             self.write_json(&EventLine::from(record));
         }

@@ -45,6 +45,7 @@ mod replay;
 mod run;
 mod runs;
 mod send;
+mod serve;
 mod shell;
 mod signals;
 mod since;
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
         Command::Send(args) => send::exec(&args),
         Command::Ps(args) => runs::list_runs(&args),
         Command::Top(args) => top::exec(&args),
+        Command::Serve(args) => serve::exec(&args),
         Command::Logs(args) => logs::exec(&args),
         Command::Events(args) => events::exec(&args),
         Command::Inspect(args) => inspect::exec(&args),

@@ -27,6 +27,9 @@ use crate::{approve, params, replay, signals, summary, terminal};
 const MAX_STDIN: u64 = 16 * 1024 * 1024;
 
 pub(crate) fn run_pipeline(args: &Run) -> miette::Result<Exit> {
+    if args.id_file.is_some() {
+        leave_session()?;
+    }
     let settings = Settings { providers: args.provider.clone(), ..Settings::default() };
     let spec = args.spec.clone().map_or_else(find::find_only_spec, Ok)?;
     let Some(loaded) = load_with(&spec, &settings)? else { return Ok(Exit::Spec) };
@@ -71,13 +74,18 @@ pub(crate) fn run_pipeline(args: &Run) -> miette::Result<Exit> {
         replay: replay.map(|replay| replay.recording),
     };
     let ledger = RunReport::new(plan, pipeline, task.as_deref());
-    let display = Display::new(pipeline, ledger, args.show).with_headless(options.headless || options.replay.is_some());
+    let display = Display::new(pipeline, ledger, args.show)
+        .with_headless(options.headless || options.replay.is_some())
+        .with_id_file(args.id_file.clone());
     run_with_display(&home, pipeline, display, args.show, |control, display| {
         swarmc_runtime::start_run(&home, plan, options, control, display.observer())
     })
 }
 
 pub(crate) fn resume_run(args: &Resume) -> miette::Result<Exit> {
+    if args.detach {
+        leave_session()?;
+    }
     let retries = args.retry_failed || !args.retry.is_empty() || args.with.is_some();
     let home = find_home()?;
     let left = LeftProcesses::default();
@@ -117,6 +125,11 @@ pub(crate) fn resume_run(args: &Resume) -> miette::Result<Exit> {
             display.observer(),
         ),
     })
+}
+
+/// Goes on in a session of its own: the end of the program that started the run, and of its terminal, ends no run.
+fn leave_session() -> miette::Result<()> {
+    rustix::process::setsid().map(drop).into_diagnostic().wrap_err("cannot leave the session of this terminal")
 }
 
 /// Runs with a display and signals, and tells how it ended.

@@ -30,6 +30,9 @@ pub(crate) struct Resume {
     /// set.
     #[arg(long)]
     pub(crate) headless: bool,
+    /// For a program that starts a run which outlives it: the run leaves its session.
+    #[arg(long, hide = true)]
+    pub(crate) detach: bool,
     #[command(flatten)]
     pub(crate) show: Show,
 }

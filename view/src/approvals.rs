@@ -124,7 +124,12 @@ pub fn format_due(due: u64, now: u64) -> String {
 
 /// What can be said to a request.
 pub fn format_choices(wants: &RequestKind) -> String {
-    wants.choices().iter().map(|choice| choice.as_str()).collect::<Vec<_>>().join("|")
+    list_choices(wants).join("|")
+}
+
+/// The words that answer a request.
+pub fn list_choices(wants: &RequestKind) -> Vec<String> {
+    wants.choices().iter().map(|choice| choice.as_str().to_owned()).collect()
 }
 
 /// A verdict in a few words.

@@ -23,6 +23,7 @@ pub struct FollowedRun {
     /// The same, as the run itself knows it.
     pub state: State,
     journal: JournalFollower,
+    last: Option<(u64, u32)>,
 }
 
 impl FollowedRun {
@@ -32,12 +33,12 @@ impl FollowedRun {
     /// Its plan or its journal cannot be read, or they do not match.
     pub fn open(folder: RunFolder) -> Result<FollowedRun, PastError> {
         let mut journal = folder.follow_journal();
-        let records = read_all(&mut journal)?;
+        let (records, last) = read_all(&mut journal)?;
         let past = Past::from_records(&folder, records)?;
         let graph = past.build_graph(&folder)?;
         let state = State::replay(graph, &past.records);
         let report = past.build_report();
-        Ok(FollowedRun { folder, past, report, state, journal })
+        Ok(FollowedRun { folder, past, report, state, journal, last })
     }
 
     /// Takes what came meanwhile; whether something did.
@@ -45,13 +46,14 @@ impl FollowedRun {
     /// # Errors
     /// The journal cannot be read any more.
     pub fn poll(&mut self) -> Result<bool, PastError> {
-        let records = read_all(&mut self.journal)?;
+        let (records, last) = read_all(&mut self.journal)?;
         // Its plan may be another one, and earlier steps run again: what was folded no longer holds.
         if records.iter().any(|record| matches!(record.event, Event::RunReopened { .. } | Event::RunResumed)) {
             *self = FollowedRun::open(self.folder.clone())?;
             return Ok(true);
         }
         let is_new = !records.is_empty();
+        self.last = last.or(self.last);
         for record in records {
             self.state.apply(&record);
             self.report.apply(&record);
@@ -60,19 +62,24 @@ impl FollowedRun {
         Ok(is_new)
     }
 
+    /// The last record: its number, and the checksum of its line, which tells it from that of another journal.
+    pub fn last_line(&self) -> Option<(u64, u32)> {
+        self.last
+    }
+
     /// The steps that have not begun, each with what it waits for.
     pub fn blocked_steps(&self) -> impl Iterator<Item = (StepId, Cow<'static, str>)> {
         self.state.blocked_steps()
     }
 }
 
-fn read_all(journal: &mut JournalFollower) -> Result<Vec<Record>, PastError> {
-    let mut all = Vec::new();
+/// What is new, and the last line of it.
+fn read_all(journal: &mut JournalFollower) -> Result<(Vec<Record>, Option<(u64, u32)>), PastError> {
+    let (mut all, mut last) = (Vec::new(), None);
     loop {
-        let more = journal.poll().map_err(swarmc_runtime::RunError::from)?;
-        if more.is_empty() {
-            return Ok(all);
-        }
-        all.extend(more);
+        let more = journal.poll_sums().map_err(swarmc_runtime::RunError::from)?;
+        let Some((record, sum)) = more.last() else { return Ok((all, last)) };
+        last = Some((record.seq, *sum));
+        all.extend(more.into_iter().map(|(record, _)| record));
     }
 }

@@ -123,6 +123,45 @@ impl Graph {
         }
         Some(drawer.graph)
     }
+
+    /// What a run of `pipeline` executes: that pipeline, those that it calls, and the swarms of their steps.
+    pub fn build_run(plan: &Plan, pipeline: &Pipeline) -> Graph {
+        let mut drawer = Drawer { plan, graph: Graph::default() };
+        let reached = list_reached(plan, pipeline);
+        reached.iter().for_each(|pipeline| drawer.draw_pipeline(pipeline));
+        let runs = |swarm: &&Swarm| {
+            let mut steps = reached.iter().flat_map(|pipeline| pipeline.all_steps());
+            steps.any(|step| matches!(&step.body, Body::Swarm(call) if call.swarm == swarm.name))
+        };
+        plan.swarms.iter().filter(runs).for_each(|swarm| drawer.draw_swarm(swarm));
+        drawer.graph
+    }
+}
+
+/// The id of the box, or frame, of each step of a run, by the name of the step: where several pipelines have a step of
+/// that name, that of the pipeline that runs.
+pub fn step_ids<'p>(plan: &'p Plan, pipeline: &'p Pipeline) -> BTreeMap<&'p str, String> {
+    let steps = list_reached(plan, pipeline).into_iter().rev();
+    let steps = steps.flat_map(|pipeline| pipeline.all_steps().map(move |step| (pipeline, step)));
+    steps.map(|(pipeline, step)| (step.name.as_str(), id(&pipeline.name, &step.name))).collect()
+}
+
+/// A pipeline, and those that it calls, directly or through others.
+fn list_reached<'p>(plan: &'p Plan, pipeline: &'p Pipeline) -> Vec<&'p Pipeline> {
+    let mut reached = vec![pipeline];
+    let mut next = 0;
+    while let Some(&pipeline) = reached.get(next) {
+        for step in pipeline.all_steps() {
+            if let Body::Call(call) = &step.body
+                && let Some(called) = plan.pipeline(&call.pipeline)
+                && reached.iter().all(|known| known.name != called.name)
+            {
+                reached.push(called);
+            }
+        }
+        next += 1;
+    }
+    reached
 }
 
 struct Drawer<'p> {

@@ -314,26 +314,12 @@ impl RunReport {
         let attempts = self.rules.get(&*step.name).map_or(1, |rule| rule.0);
         self.index.insert(step.clone(), self.rows.len());
         self.rows.push(Row {
-            step: step.clone(),
             state: RowState::Running,
-            attempt: 0,
             attempts,
             started_ms: at,
             ended_ms: at,
-            skip: None,
-            failure: None,
-            exit: None,
-            stderr: Box::default(),
-            usage: None,
-            session: None,
             round,
-            fallback: None,
-            repairs: 0,
-            earlier: 0,
-            summarizer: None,
-            post: None,
-            question: None,
-            message: None,
+            ..Row::blocked(step.clone())
         });
         self.rows.len() - 1
     }

@@ -11,6 +11,7 @@ use swarmc_runtime::{Layout, LeftProcesses, RunError, RunFolder, State, StepId};
 use crate::documents::{
     ArtifactText, ArtifactTurn, Run, RunDetails, StepFiles, StepPaths, StepRow, Version, content_digest,
 };
+use crate::follow::FollowedRun;
 use crate::past::{Past, PastError};
 use crate::printable::make_printable;
 use crate::problem::{Problem, did_you_mean};
@@ -58,6 +59,13 @@ impl RunView {
     /// A run that is read already.
     pub fn new(folder: RunFolder, past: Past) -> RunView {
         let (report, layout) = (past.build_report(), folder.layout(past.pipeline()));
+        RunView { folder, past, report, layout }
+    }
+
+    /// A run that is followed, as it is now.
+    pub fn of_followed(run: &FollowedRun) -> RunView {
+        let (folder, past, report) = (run.folder.clone(), run.past.clone(), run.report.clone());
+        let layout = folder.layout(past.pipeline());
         RunView { folder, past, report, layout }
     }
 

@@ -173,6 +173,11 @@ impl RequestKind {
         matches!(self, RequestKind::Node { .. } | RequestKind::Help { .. })
     }
 
+    /// Whether an answer may give other arguments.
+    pub fn takes_arguments(&self) -> bool {
+        matches!(self, RequestKind::Tool { fixed: false, .. })
+    }
+
     /// What may be said to it. Help is given each time anew.
     pub fn choices(&self) -> &'static [Choice] {
         match self {

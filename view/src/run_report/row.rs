@@ -113,6 +113,32 @@ pub struct Counts {
 }
 
 impl Row {
+    /// That of a step that has not begun.
+    pub fn blocked(step: StepId) -> Row {
+        Row {
+            step,
+            state: RowState::Blocked,
+            attempt: 0,
+            attempts: 1,
+            started_ms: 0,
+            ended_ms: 0,
+            skip: None,
+            failure: None,
+            exit: None,
+            stderr: Box::default(),
+            usage: None,
+            session: None,
+            round: 1,
+            fallback: None,
+            repairs: 0,
+            earlier: 0,
+            summarizer: None,
+            post: None,
+            question: None,
+            message: None,
+        }
+    }
+
     /// Why it did not succeed, in words; empty when it did.
     pub fn reason(&self) -> String {
         match (self.skip.as_deref(), &self.failure) {

@@ -27,6 +27,12 @@ impl RunReport {
 
     /// What the turns of agents have used so far, in words: those of all rounds; nothing where none has said.
     pub fn describe_usage(&self) -> String {
+        let (total, is_part) = self.total_usage();
+        total.map(|usage| format_usage(&usage, is_part)).unwrap_or_default()
+    }
+
+    /// The same, in numbers; and whether the price of some of it is unknown.
+    pub fn total_usage(&self) -> (Option<Usage>, bool) {
         let mut total: Option<Usage> = None;
         let mut is_part = false;
         for row in &self.rows {
@@ -42,7 +48,7 @@ impl RunReport {
                 }
             });
         }
-        total.map(|usage| format_usage(&usage, is_part)).unwrap_or_default()
+        (total, is_part)
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
 use super::line;
@@ -30,6 +31,36 @@ impl JournalFollower {
         JournalFollower { path, end: 0, seq: 0 }
     }
 
+    /// Whether something stands behind what was read: there may be further records. It reads a byte.
+    ///
+    /// # Errors
+    /// It is gone, or shorter than it was.
+    pub fn has_more(&self) -> Result<bool, JournalError> {
+        let file = self.open()?;
+        let mut first = [0];
+        // The runner allocates zeros ahead of what it writes.
+        let read = file.read_at(&mut first, self.end).map_err(|source| self.wrap_error(source))?;
+        Ok(read > 0 && first != [0])
+    }
+
+    /// The journal, which must be as long as what was read of it.
+    fn open(&self) -> Result<File, JournalError> {
+        let file = File::open(&self.path).map_err(|source| self.wrap_error(source))?;
+        let length = file.metadata().map_err(|source| self.wrap_error(source))?.len();
+        match length < self.end {
+            true => Err(self.report_damage("it is shorter than it was")),
+            false => Ok(file),
+        }
+    }
+
+    fn wrap_error(&self, source: std::io::Error) -> JournalError {
+        let path = self.path.clone();
+        match source.kind() {
+            ErrorKind::NotFound => JournalError::Missing { path },
+            _ => JournalError::Io { path, source },
+        }
+    }
+
     /// The records that are new, as many as one look reads; none where there are no further ones yet.
     ///
     /// # Errors
@@ -43,18 +74,10 @@ impl JournalFollower {
     /// # Errors
     /// As [`poll`](JournalFollower::poll).
     pub fn poll_sums(&mut self) -> Result<Vec<(Record, u32)>, JournalError> {
-        let io = |source: std::io::Error| match source.kind() {
-            ErrorKind::NotFound => JournalError::Missing { path: self.path.clone() },
-            _ => JournalError::Io { path: self.path.clone(), source },
-        };
-        let mut file = File::open(&self.path).map_err(io)?;
-        let length = file.metadata().map_err(io)?.len();
-        if length < self.end {
-            return Err(self.report_damage("it is shorter than it was"));
-        }
+        let mut file = self.open()?;
         let mut bytes = Vec::new();
-        file.seek(SeekFrom::Start(self.end)).map_err(io)?;
-        file.take(MOST).read_to_end(&mut bytes).map_err(io)?;
+        let read = file.seek(SeekFrom::Start(self.end)).and_then(|_| file.take(MOST).read_to_end(&mut bytes));
+        read.map_err(|source| self.wrap_error(source))?;
         let mut records = Vec::new();
         let mut start = 0;
         while let Some(length) = memchr::memchr(b'\n', &bytes[start..]) {

@@ -1,0 +1,86 @@
+//! Steps: a page of them, one with all that is known of it, and the agents of a swarm.
+
+use std::collections::BTreeMap;
+
+use swarmc_plan::{Body, Pipeline};
+use swarmc_view::documents::{StepRow, Version};
+use swarmc_view::{FollowedRun, Row, RunView};
+
+use super::{BLOCKED, last_event, reply, state_of};
+use crate::Service;
+use crate::documents::{StepDocument, StepLine, StepPage};
+use crate::problem::Problem;
+use crate::routes::{Call, PAGE, Reply};
+
+pub(crate) fn list_steps(service: &Service, call: &Call) -> Result<Reply, Problem> {
+    let states: Option<Vec<&str>> = call.query("state").map(|states| states.split(',').collect());
+    let text = call.query("q").map(str::to_lowercase);
+    let cursor = call.number("cursor").unwrap_or(0).max(0) as usize;
+    let limit = call.number("limit").unwrap_or(PAGE).clamp(1, PAGE) as usize;
+    service.store.with_run(&service.home, call.part(0), |run| {
+        let fits = |state: &str, label: &str| {
+            states.as_ref().is_none_or(|states| states.contains(&state))
+                && text.as_ref().is_none_or(|text| label.to_lowercase().contains(text))
+        };
+        let mut found = 0;
+        let mut steps = Vec::new();
+        let mut take = |line: &dyn Fn() -> StepLine| {
+            if (cursor..cursor + limit).contains(&found) {
+                steps.push(line());
+            }
+            found += 1;
+        };
+        let kinds = list_kinds(run);
+        for row in &run.report.rows {
+            let label = run.report.label(&row.step);
+            if fits(state_of(row), &label) {
+                take(&|| describe_row(row, &label, &kinds, None));
+            }
+        }
+        for (step, waits) in run.blocked_steps() {
+            let label = run.report.label(&step);
+            if fits(BLOCKED, &label) || fits("waiting", &label) && states.is_some() {
+                take(&|| describe_row(&Row::blocked(step.clone()), &label, &kinds, Some(waits.to_string())));
+            }
+        }
+        let end = cursor + steps.len();
+        let next = (end < found && !steps.is_empty()).then_some(end as u64);
+        reply(&StepPage { version: Version, as_of: last_event(run), steps, total: found as u64, next })
+    })
+}
+
+fn describe_row(row: &Row, label: &str, kinds: &BTreeMap<&str, &'static str>, waits: Option<String>) -> StepLine {
+    let kind = kinds.get(&*row.step.name).copied().unwrap_or("value");
+    StepLine { label: label.to_owned(), kind, row: StepRow::from(row), waits }
+}
+
+/// What each step of the plan is, by name.
+fn list_kinds(run: &FollowedRun) -> BTreeMap<&str, &'static str> {
+    let steps = run.past.plan.pipelines.iter().flat_map(Pipeline::all_steps);
+    let kind = |body: &Body| match body {
+        Body::Prompt(_) => "agent",
+        Body::Run(_) => "command",
+        Body::Gate(_) => "gate",
+        Body::Swarm(_) => "swarm",
+        Body::Call(_) => "call",
+        Body::Loop(_) => "loop",
+        Body::Stop { .. } => "stop",
+        _ => "value",
+    };
+    steps.map(|step| (step.name.as_str(), kind(&step.body))).collect()
+}
+
+pub(crate) fn get_step(service: &Service, call: &Call) -> Result<Reply, Problem> {
+    service.store.with_run(&service.home, call.part(0), |run| {
+        let view = RunView::of_followed(run);
+        let step = view.find_step(call.part(1))?;
+        reply(&StepDocument { label: step.label(), step: step.to_document() })
+    })
+}
+
+pub(crate) fn get_agent(service: &Service, call: &Call) -> Result<Reply, Problem> {
+    service.store.with_run(&service.home, call.part(0), |run| {
+        let view = RunView::of_followed(run);
+        reply(&view.find_step(call.part(1))?.agent_document(call.part(2))?)
+    })
+}

@@ -1,0 +1,74 @@
+//! The attempts of a run over time.
+
+use std::collections::HashMap;
+
+use swarmc_runtime::{Event, Failure, StepId};
+use swarmc_view::FollowedRun;
+use swarmc_view::documents::Version;
+use swarmc_view::now_ms;
+
+use super::{last_event, reply};
+use crate::Service;
+use crate::documents;
+use crate::problem::Problem;
+use crate::routes::{Call, Reply};
+
+/// The bars at most: more cannot be told apart.
+const MOST: usize = 4_000;
+
+pub(crate) fn get_timeline(service: &Service, call: &Call) -> Result<Reply, Problem> {
+    service.store.with_run(&service.home, call.part(0), |run| reply(&build_timeline(run)))
+}
+
+fn build_timeline(run: &FollowedRun) -> documents::Timeline {
+    let mut rows: Vec<String> = Vec::new();
+    let mut known: HashMap<&StepId, u32> = HashMap::new();
+    let mut bars: Vec<(u32, u64, Option<u64>, &'static str, u32)> = Vec::new();
+    let mut open: HashMap<(&StepId, u32), usize> = HashMap::new();
+    for record in &run.past.records {
+        match &record.event {
+            Event::AttemptStarted { step, attempt, .. } => {
+                let row = *known.entry(step).or_insert_with(|| {
+                    rows.push(run.report.label(step));
+                    rows.len() as u32 - 1
+                });
+                // A resumed run begins an attempt again.
+                if let Some(before) = open.insert((step, *attempt), bars.len()) {
+                    end_bar(&mut bars, before, record.at, "cancelled");
+                }
+                bars.push((row, record.at, None, "running", *attempt));
+            }
+            Event::AttemptEnded { step, attempt, outcome, .. } => {
+                if let Some(index) = open.remove(&(step, *attempt)) {
+                    let state = match &outcome.failure {
+                        None => "succeeded",
+                        Some(Failure::Cancelled) => "cancelled",
+                        Some(_) => "failed",
+                    };
+                    end_bar(&mut bars, index, record.at, state);
+                }
+            }
+            _ => {}
+        }
+    }
+    let (from, to) = (run.report.started_ms, run.report.changed_ms);
+    let is_running = run.folder.is_running();
+    let now = if is_running { now_ms() } else { to };
+    // What no process runs is not under way.
+    for index in open.into_values().filter(|_| !is_running) {
+        end_bar(&mut bars, index, to, "cancelled");
+    }
+    let left_out = bars.len().saturating_sub(MOST) as u64;
+    if left_out > 0 {
+        // The longest ones: what takes no time is not to be seen.
+        bars.sort_by_key(|bar| std::cmp::Reverse(bar.2.unwrap_or(now).saturating_sub(bar.1)));
+        bars.truncate(MOST);
+        bars.sort_by_key(|bar| (bar.1, bar.0));
+    }
+    documents::Timeline { version: Version, as_of: last_event(run), from, to, now, rows, bars, left_out }
+}
+
+fn end_bar(bars: &mut [(u32, u64, Option<u64>, &'static str, u32)], index: usize, at: u64, state: &'static str) {
+    bars[index].2 = Some(at);
+    bars[index].3 = state;
+}

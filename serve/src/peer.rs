@@ -1,0 +1,78 @@
+//! Finds out whether the client of a connection on this machine is a process of a run.
+//!
+//! In: both addresses of a connection. Out: whether a process of a run holds its other end. TCP does not name who connects:
+//! the kernel lists the inode of each socket in `/proc/net`, and `/proc/PID/fd` who holds it. Invariant: a client that
+//! cannot be found is no process of a run: it lives in another container, or on another machine behind a proxy.
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, SocketAddr};
+
+use swarmc_runtime::belongs_to_run;
+
+/// Whether the client of a connection, at `peer`, belongs to a run. `local` is our end.
+pub(crate) fn is_run_process(peer: SocketAddr, local: SocketAddr) -> bool {
+    peer.ip().is_loopback()
+        && find_inode(peer, local).is_some_and(|inode| find_holders(inode).into_iter().any(belongs_to_run))
+}
+
+/// The inode of the socket that is bound to `own` and connected to `other`.
+fn find_inode(own: SocketAddr, other: SocketAddr) -> Option<u64> {
+    let (own, other) = (format_address(own), format_address(other));
+    ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().find_map(|path| {
+        let table = std::fs::read_to_string(path).ok()?;
+        table.lines().find_map(|line| {
+            let mut fields = line.split_ascii_whitespace();
+            let (from, to) = (fields.nth(1)?, fields.next()?);
+            // The fields behind the addresses: state, queues, timer, retransmits, user, timeout, inode.
+            (from == own && to == other).then(|| fields.nth(6)?.parse().ok()).flatten()
+        })
+    })
+}
+
+/// An address as the kernel lists it: words of 32 bits in the order of the machine, as hexadecimal digits.
+fn format_address(address: SocketAddr) -> String {
+    let mut text = String::new();
+    let mut push = |word: [u8; 4]| _ = write!(text, "{:08X}", u32::from_ne_bytes(word));
+    match address.ip() {
+        IpAddr::V4(ip) => push(ip.octets()),
+        IpAddr::V6(ip) => ip.octets().as_chunks().0.iter().copied().for_each(push),
+    }
+    let _ = write!(text, ":{:04X}", address.port());
+    text
+}
+
+/// The processes that hold the socket of this inode.
+fn find_holders(inode: u64) -> Vec<i32> {
+    let wanted = format!("socket:[{inode}]");
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let processes = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let holds = |process: &i32| {
+        let files = std::fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+        files.into_iter().any(|file| std::fs::read_link(file.path()).is_ok_and(|link| link.as_os_str() == &*wanted))
+    };
+    processes.filter(holds).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn the_holder_of_a_connection_is_found() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let client = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
+        let (own, other) = (client.local_addr().expect("bound"), client.peer_addr().expect("connected"));
+        let inode = find_inode(own, other).expect("the kernel lists it");
+        assert_eq!(find_holders(inode), [std::process::id() as i32]);
+        assert_eq!(is_run_process(own, other), std::env::var_os("SWARM_RUN").is_some());
+    }
+
+    #[test]
+    fn addresses_are_those_of_the_kernel() {
+        assert_eq!(format_address("127.0.0.1:80".parse().expect("an address")), "0100007F:0050");
+        let six = format_address("[::1]:4983".parse().expect("an address"));
+        assert_eq!(six, "00000000000000000000000001000000:1377");
+    }
+}

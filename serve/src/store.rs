@@ -1,0 +1,74 @@
+//! The runs that were looked at last, folded: a run is read once, and then only what is new of it.
+//!
+//! In: the name of a run. Out: the run as it is now. Invariant: at most [`KEPT`] runs stay in memory; each is read by one
+//! request at a time.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use swarmc_runtime::{Home, RunError, RunFolder};
+use swarmc_view::{FollowedRun, PastError};
+
+use crate::problem::Problem;
+
+/// The runs that stay in memory.
+const KEPT: usize = 8;
+
+/// Runs, the one that was looked at last at the end.
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    runs: Mutex<Vec<(String, Arc<Mutex<Option<FollowedRun>>>)>>,
+}
+
+impl Store {
+    /// Gives a run as it is now to `read`.
+    ///
+    /// # Errors
+    /// There is no such run, or it cannot be read.
+    pub(crate) fn with_run<T>(
+        &self,
+        home: &Home,
+        id: &str,
+        read: impl FnOnce(&FollowedRun) -> Result<T, Problem>,
+    ) -> Result<T, Problem> {
+        let folder = find_folder(home, id)?;
+        let slot = self.find_slot(&folder.id);
+        let mut slot = lock(&slot);
+        let followed = match slot.take() {
+            Some(mut run) => run.poll().map(|_| run),
+            None => FollowedRun::open(folder),
+        };
+        let run = slot.insert(followed.map_err(|error| describe_unreadable(id, &error))?);
+        read(run)
+    }
+
+    fn find_slot(&self, id: &str) -> Arc<Mutex<Option<FollowedRun>>> {
+        let mut runs = lock(&self.runs);
+        let known = runs.iter().position(|(known, _)| known == id).map(|position| runs.remove(position).1);
+        let slot = known.unwrap_or_default();
+        runs.push((id.to_owned(), Arc::clone(&slot)));
+        if runs.len() > KEPT {
+            runs.remove(0);
+        }
+        slot
+    }
+}
+
+/// The folder of a run: by its whole id, or `last`.
+///
+/// # Errors
+/// There is no such run.
+pub(crate) fn find_folder(home: &Home, id: &str) -> Result<RunFolder, Problem> {
+    match home.find(id) {
+        Ok(folder) if folder.id == id || id == "last" => Ok(folder),
+        Ok(_) | Err(RunError::UnknownRun { .. }) => Err(Problem::not_found(format!("there is no run `{id}`"))),
+        Err(error) => Err(Problem::not_found(error.to_string())),
+    }
+}
+
+fn describe_unreadable(id: &str, error: &PastError) -> Problem {
+    Problem::internal(format!("run `{id}` cannot be read: {error}"))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

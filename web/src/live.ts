@@ -1,0 +1,107 @@
+// What the page knows of the server at this moment. In: the event streams. Out: signals: whether the connection is up, the
+// time, the waits; and stale marks on the documents that are shown.
+
+import { computed, effect, signal } from "@preact/signals";
+import { getJson, runPath, unauthorized } from "./api.ts";
+import { markAllStale, markStale, Resource, RUNS, showResource } from "./resource.ts";
+import { openStream, type ServerEvent } from "./stream.ts";
+import type { Health, Wait } from "./types.ts";
+
+/** How long a connection may be down before the page says so. */
+const PATIENCE_MS = 3000;
+const TICK_MS = 1000;
+
+export const health = signal<Health | null>(null);
+
+/** The time, once a second; it stands still while the connection is lost. */
+export const now = signal(Date.now());
+
+/** When the connection was lost, once that has been so for a while; null while it is up. */
+export const lostAt = signal<number | null>(null);
+
+/** Whether orders can be given: the server takes them, and the connection is up. */
+export const canAct = computed(() => health.value?.read_only === false && lostAt.value === null);
+
+const down = new Map<string, number>();
+
+function noteConnection(stream: string, up: boolean): void {
+  if (!up) {
+    if (!down.has(stream)) down.set(stream, Date.now());
+    return;
+  }
+  if (down.delete(stream)) markAllStale();
+}
+
+function tick(): void {
+  const first = down.size > 0 ? Math.min(...down.values()) : null;
+  lostAt.value = first !== null && Date.now() - first >= PATIENCE_MS ? first : null;
+  if (lostAt.value === null) now.value = Date.now();
+}
+
+export const waits = new Resource<{ waits: Wait[] }>("/waits");
+
+/** The waits of all runs, the oldest first. */
+export const waitList = computed(() => [...(waits.value.value?.waits ?? [])].sort((a, b) => a.since_ms - b.since_ms));
+
+/** Follows the list of runs and the waits from now on. */
+export function followServer(): void {
+  setInterval(tick, TICK_MS);
+  showResource(RUNS, waits);
+  const read = async (): Promise<void> => {
+    health.value = await getJson<Health>("/health");
+  };
+  effect(() => {
+    if (unauthorized.value) return;
+    waits.refresh();
+    read().catch(() => undefined);
+    return openStream("/events", null, {
+      onEvent: ({ event, data }) => {
+        if (event === "changed") noteChange(data);
+        else if (event === "lagged" || event === "reset") markAllStale();
+      },
+      onConnection: (up) => {
+        noteConnection(RUNS, up);
+        if (up) read().catch(() => undefined);
+      },
+    });
+  });
+  effect(() => {
+    const count = waitList.value.length;
+    document.title = count > 0 ? `(${count}) swarmc` : "swarmc";
+  });
+}
+
+/** Called when the stream of all runs tells of a run. */
+const changeListeners = new Set<(run: string) => void>();
+
+function noteChange(data: string): void {
+  markStale(RUNS);
+  const { run } = JSON.parse(data) as { run: string };
+  for (const listener of changeListeners) listener(run);
+}
+
+/** Follows a run until the result is called: marks its documents stale when it changes. */
+export function followRun(run: string, onRunner: (gone: boolean) => void): () => void {
+  let close: (() => void) | null = null;
+  const onEvent = ({ event, data }: ServerEvent): void => {
+    if (event === "runner") onRunner((JSON.parse(data) as { state: string }).state === "gone");
+    if (event === "end") close = null;
+    markStale(run);
+  };
+  const open = (): void => {
+    close ??= openStream(`${runPath(run)}/events`, null, { onEvent, onConnection: (up) => noteConnection(run, up) });
+  };
+  // A run that had ended goes on when a person resumes it.
+  const reopen = (changed: string): void => {
+    if (changed !== run) return;
+    markStale(run);
+    open();
+  };
+  changeListeners.add(reopen);
+  open();
+  return () => {
+    changeListeners.delete(reopen);
+    close?.();
+    down.delete(run);
+  };
+}

@@ -1,0 +1,253 @@
+// The graph of a run. In: its layout and the states of its boxes. Out: a canvas with a selected box, and a list of what it
+// shows for screen readers.
+
+import type { JSX } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { runPath } from "../api.ts";
+import { Camera } from "../canvas/camera.ts";
+import { GraphPicture } from "../canvas/graph.ts";
+import { type Handlers, useKeys } from "../keys.ts";
+import { Empty, Loaded } from "../parts/load.tsx";
+import { notify } from "../parts/notice.tsx";
+import { useResource } from "../resource.ts";
+import { changeRun, type RunRoute } from "../router.ts";
+import { markOf } from "../states.ts";
+import type { GraphLayout, GraphStates } from "../types.ts";
+import { useCanvas } from "./canvas.tsx";
+
+/** How many boxes the list for screen readers has at most. */
+const MOST_LISTED = 200;
+/** How long the camera rests before the list follows it. */
+const REST_MS = 250;
+/** How far in pixels the pointer may move in a click. */
+const CLICK_SLACK = 4;
+const ZOOM_STEP = 1.25;
+
+export function GraphView({ route }: { route: RunRoute }): JSX.Element {
+  const layout = useResource<GraphLayout>(route.run, `${runPath(route.run)}/graph`);
+  const states = useResource<GraphStates>(route.run, `${runPath(route.run)}/graph/states`);
+  return (
+    <Loaded resource={layout}>
+      {(value) =>
+        value.boxes.id.length === 0 ? (
+          <Empty>The plan of this run has no steps to draw.</Empty>
+        ) : (
+          <GraphCanvas route={route} layout={value} states={states?.value.value ?? null} />
+        )
+      }
+    </Loaded>
+  );
+}
+
+interface Props {
+  route: RunRoute;
+  layout: GraphLayout;
+  states: GraphStates | null;
+}
+
+function GraphCanvas({ route, layout, states }: Props): JSX.Element {
+  const picture = useMemo(() => new GraphPicture(layout), [layout]);
+  const camera = useMemo(() => new Camera(), []);
+  const placed = useRef<GraphLayout | null>(null);
+  const [selected, setSelected] = useState(-1);
+  const [listed, setListed] = useState<number[]>([]);
+  const rest = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+
+  if (states) picture.setStates(states.boxes);
+
+  const { ref, requestDraw } = useCanvas(({ context, width, height, ratio, colors }) => {
+    camera.width = width;
+    camera.height = height;
+    if (placed.current !== layout && width > 0) {
+      placed.current = layout;
+      placeCamera(camera, layout);
+      listVisible();
+    }
+    picture.draw(context, camera, colors, selected, ratio);
+  });
+
+  const listVisible = (): void => {
+    clearTimeout(rest.current);
+    rest.current = setTimeout(() => setListed(picture.visibleBoxes(camera.area()).slice(0, MOST_LISTED)), REST_MS);
+  };
+  useEffect(() => () => clearTimeout(rest.current), []);
+  const moveCamera = (change: () => void): void => {
+    change();
+    requestDraw();
+    listVisible();
+  };
+
+  const select = (box: number): void => {
+    setSelected(box);
+    if (box >= 0) moveCamera(() => camera.reveal(picture.areaOf(box)));
+  };
+  const inspect = (box: number): void => {
+    const { label } = picture.stateOf(box);
+    if (label !== null) changeRun({ step: label, agent: null, turn: null, view: "graph" }, route.step !== null);
+    else if (box >= 0) notify(`${layout.boxes.step[box]} has not begun`);
+  };
+  const step = (dx: number, dy: number): void => {
+    const from = selected >= 0 ? selected : (picture.visibleBoxes(camera.area())[0] ?? 0);
+    const to = selected >= 0 ? picture.neighbor(from, dx, dy) : from;
+    select(to);
+    if (route.step !== null && picture.stateOf(to).label !== null) inspect(to);
+  };
+
+  // The box of the step in the inspector is selected.
+  useEffect(() => {
+    if (route.step === null || !states || picture.stateOf(selected).label === route.step) return;
+    const id = Object.keys(states.boxes).find((box) => states.boxes[box]?.label === route.step);
+    const box = id === undefined ? -1 : layout.boxes.id.indexOf(id);
+    if (box >= 0) select(box);
+  }, [route.step, states === null, layout]);
+
+  const handlers: Handlers = {
+    next: () => step(0, 1),
+    previous: () => step(0, -1),
+    left: () => step(-1, 0),
+    right: () => step(1, 0),
+    open: () => inspect(selected),
+    zoomIn: () => moveCamera(() => camera.zoom(ZOOM_STEP)),
+    zoomOut: () => moveCamera(() => camera.zoom(1 / ZOOM_STEP)),
+    zoomReset: () => moveCamera(() => camera.fit(layout.size)),
+    failed: () => {
+      const failed = nextFailed(picture, selected);
+      if (failed < 0) notify("No step has failed");
+      else select(failed);
+    },
+  };
+  useKeys("view", handlers);
+  usePointer(ref, camera, picture, moveCamera, (box) => {
+    setSelected(box);
+    if (box >= 0) inspect(box);
+  });
+
+  return (
+    <section class="graph" aria-label="Graph">
+      <canvas ref={ref} aria-hidden="true" />
+      <BoxList picture={picture} boxes={listed} selected={selected} />
+      <div class="canvas-tools">
+        <button type="button" aria-label="Zoom in" onClick={handlers.zoomIn}>
+          +
+        </button>
+        <button type="button" aria-label="Zoom out" onClick={handlers.zoomOut}>
+          −
+        </button>
+        <button type="button" onClick={handlers.zoomReset}>
+          All
+        </button>
+      </div>
+    </section>
+  );
+}
+
+/** Shows the whole graph, or its beginning where the whole would be too small to read. */
+function placeCamera(camera: Camera, { size }: GraphLayout): void {
+  camera.fit(size);
+  if (camera.scale >= 0.5 || size.width * size.height > 4e7) return;
+  camera.scale = 0.75;
+  camera.x = Math.max(0, (size.width - camera.width / camera.scale) / 2);
+  camera.y = -16;
+}
+
+function nextFailed(picture: GraphPicture, selected: number): number {
+  for (let offset = 1; offset <= picture.count; offset += 1) {
+    const box = (selected + offset + picture.count) % picture.count;
+    if (picture.stateOf(box).state === "failed") return box;
+  }
+  return -1;
+}
+
+/** Drags and zooms the camera by the pointer, and tells which box was clicked. */
+function usePointer(
+  ref: { current: HTMLCanvasElement | null },
+  camera: Camera,
+  picture: GraphPicture,
+  moveCamera: (change: () => void) => void,
+  onClick: (box: number) => void,
+): void {
+  const current = useRef({ picture, moveCamera, onClick });
+  current.current = { picture, moveCamera, onClick };
+  useEffect(() => {
+    const canvas = ref.current;
+    if (!canvas) return;
+    const pressed = new Map<number, { x: number; y: number }>();
+    let moved = 0;
+    const place = (event: MouseEvent): { x: number; y: number } => {
+      const box = canvas.getBoundingClientRect();
+      return { x: event.clientX - box.left, y: event.clientY - box.top };
+    };
+    const down = (event: PointerEvent): void => {
+      if (pressed.size === 0) moved = 0;
+      canvas.setPointerCapture(event.pointerId);
+      pressed.set(event.pointerId, place(event));
+    };
+    const move = (event: PointerEvent): void => {
+      const from = pressed.get(event.pointerId);
+      if (!from) return;
+      const to = place(event);
+      pressed.set(event.pointerId, to);
+      moved += Math.abs(to.x - from.x) + Math.abs(to.y - from.y);
+      const other = [...pressed].find(([id]) => id !== event.pointerId)?.[1];
+      current.current.moveCamera(() => {
+        if (!other) return camera.drag(to.x - from.x, to.y - from.y);
+        const [before, after] = [Math.hypot(from.x - other.x, from.y - other.y), Math.hypot(to.x - other.x, to.y - other.y)];
+        camera.zoom(after / Math.max(1, before), other.x, other.y);
+      });
+    };
+    const up = (event: PointerEvent): void => {
+      if (pressed.delete(event.pointerId) && pressed.size === 0 && moved <= CLICK_SLACK && event.type === "pointerup") {
+        const { x, y } = place(event);
+        current.current.onClick(current.current.picture.hit(camera.x + x / camera.scale, camera.y + y / camera.scale));
+      }
+    };
+    const wheel = (event: WheelEvent): void => {
+      event.preventDefault();
+      const { x, y } = place(event);
+      const pixels = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? event.deltaY * 16 : event.deltaY;
+      current.current.moveCamera(() => camera.zoom(Math.exp(-pixels * 0.0015), x, y));
+    };
+    canvas.addEventListener("pointerdown", down);
+    canvas.addEventListener("pointermove", move);
+    canvas.addEventListener("pointerup", up);
+    canvas.addEventListener("pointercancel", up);
+    canvas.addEventListener("wheel", wheel, { passive: false });
+    return () => {
+      canvas.removeEventListener("pointerdown", down);
+      canvas.removeEventListener("pointermove", move);
+      canvas.removeEventListener("pointerup", up);
+      canvas.removeEventListener("pointercancel", up);
+      canvas.removeEventListener("wheel", wheel);
+    };
+  }, []);
+}
+
+/** What the canvas shows, for screen readers; the keys of the page move through it. */
+function BoxList({ picture, boxes, selected }: { picture: GraphPicture; boxes: number[]; selected: number }): JSX.Element {
+  const shown = selected >= 0 && !boxes.includes(selected) ? [selected, ...boxes] : boxes;
+  return (
+    <ul
+      class="hidden-tree"
+      role="tree"
+      tabIndex={0}
+      aria-label="Steps that the graph shows"
+      aria-activedescendant={selected >= 0 ? `box-${selected}` : undefined}
+    >
+      {shown.map((box) => (
+        <li key={box} id={`box-${box}`} role="treeitem" aria-selected={box === selected}>
+          {describeBox(picture, box)}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function describeBox(picture: GraphPicture, box: number): string {
+  const { state, counts, progress } = picture.stateOf(box);
+  const parts = [picture.layout.boxes.lines[box]?.join(", "), markOf(state).word];
+  if (picture.layout.boxes.many[box]) {
+    parts.push(...Object.entries(counts).map(([name, count]) => `${count} ${name}`));
+  }
+  if (progress) parts.push(progress);
+  return parts.join(": ");
+}

@@ -1,0 +1,139 @@
+// The inspector of a step: everything that the run knows of it, in panes. In: the details of the step and the attempt of
+// the route. Out: a panel beside the view, or over it on a narrow screen.
+
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { stepPath } from "../api.ts";
+import { useKeys } from "../keys.ts";
+import { waitList } from "../live.ts";
+import { AgentPane } from "../panes/agent.tsx";
+import { listPanes, type Pane, type PaneProps } from "../panes/table.tsx";
+import { Loaded } from "../parts/load.tsx";
+import { StateMark } from "../parts/mark.tsx";
+import { Question, waitId } from "../parts/question.tsx";
+import { useResource } from "../resource.ts";
+import { changeRun, type RunRoute } from "../router.ts";
+import type { StepDetails } from "../types.ts";
+
+interface Props {
+  route: RunRoute;
+  label: string;
+  /** The folder of the run. */
+  folder: string;
+}
+
+export function Inspector({ route, label, folder }: Props): JSX.Element {
+  const panel = useRef<HTMLElement>(null);
+  const details = useResource<StepDetails>(route.run, route.agent === null ? stepPath(route.run, label) : null);
+  const close = (): void => changeRun({ step: null, agent: null, turn: null, pane: null }, false);
+  useKeys("view", { back: route.agent === null ? close : () => changeRun({ agent: null, turn: null, pane: null }, false) });
+  useEffect(() => panel.current?.scrollTo(0, 0), [label, route.pane]);
+  return (
+    <aside ref={panel} class="inspector" aria-label={`Inspector of ${label}`}>
+      <header class="inspector-head">
+        <h2 class="mono">
+          {route.agent === null ? (
+            label
+          ) : (
+            <>
+              <button type="button" class="link" onClick={() => changeRun({ agent: null, turn: null, pane: null }, false)}>
+                {label}
+              </button>{" "}
+              / {route.agent}
+            </>
+          )}
+        </h2>
+        <span class="spacer" />
+        <button type="button" class="quiet" onClick={close}>
+          Close <kbd>Esc</kbd>
+        </button>
+      </header>
+      {route.agent === null ? (
+        <Loaded resource={details}>
+          {(value) => <Details route={route} label={label} folder={folder} details={value} />}
+        </Loaded>
+      ) : (
+        <AgentPane run={route.run} label={label} agent={route.agent} folder={folder} pane={route.pane} />
+      )}
+    </aside>
+  );
+}
+
+function Details({ route, label, folder, details }: Props & { details: StepDetails }): JSX.Element {
+  const attempts = details.tries.map(({ attempt }) => attempt);
+  const last = attempts.at(-1) ?? 1;
+  const turn = route.turn !== null && attempts.includes(route.turn) ? route.turn : last;
+  const props: PaneProps = { run: route.run, label, folder, details, turn };
+  const panes = listPanes(props);
+  const at = Math.max(0, panes.findIndex(({ id }) => id === route.pane));
+  const pane = panes[at];
+
+  const showTurn = (by: number): void => {
+    const to = attempts[attempts.indexOf(turn) + by];
+    if (to !== undefined) changeRun({ turn: to === last ? null : to });
+  };
+  const showPane = (by: number): void => {
+    const to = panes[(at + by + panes.length) % panes.length];
+    if (to) changeRun({ pane: to.id });
+  };
+  useKeys("panel", {
+    left: () => showPane(-1),
+    right: () => showPane(1),
+    earlier: () => showTurn(-1),
+    later: () => showTurn(1),
+  });
+
+  const questions = waitList.value.filter((wait) => wait.run === route.run && wait.step === label);
+  return (
+    <>
+      <div class="line facts">
+        <StateMark state={details.status} />
+        {details.reason && <span class={details.status === "failed" ? "color-bad" : "muted"}>{details.reason}</span>}
+        <span class="spacer" />
+        {attempts.length > 1 && (
+          <span class="turns">
+            <button type="button" aria-label="Earlier attempt" disabled={turn === attempts[0]} onClick={() => showTurn(-1)}>
+              <kbd>[</kbd>
+            </button>
+            attempt {turn} of {last}
+            <button type="button" aria-label="Later attempt" disabled={turn === last} onClick={() => showTurn(1)}>
+              <kbd>]</kbd>
+            </button>
+          </span>
+        )}
+      </div>
+      {questions.map((wait, index) => (
+        <Question key={waitId(wait)} wait={wait} active={index === 0} />
+      ))}
+      <PaneTabs panes={panes} shown={at} />
+      <div class="pane" id="pane" role="tabpanel" aria-labelledby={`tab-${pane?.id}`} tabIndex={0}>
+        {pane?.render(props)}
+      </div>
+    </>
+  );
+}
+
+export function PaneTabs({ panes, shown }: { panes: Pick<Pane, "id" | "name" | "count">[]; shown: number }): JSX.Element {
+  const list = useRef<HTMLDivElement>(null);
+  useEffect(() => list.current?.children[shown]?.scrollIntoView({ block: "nearest", inline: "nearest" }), [shown]);
+  return (
+    <div class="pane-tabs" role="tablist" aria-label="Panes" ref={list}>
+      {panes.map(({ id, name, count }, index) => (
+        <button
+          key={id}
+          id={`tab-${id}`}
+          type="button"
+          role="tab"
+          aria-selected={index === shown}
+          aria-controls={index === shown ? "pane" : undefined}
+          tabIndex={index === shown ? 0 : -1}
+          class={count === 0 ? "none" : ""}
+          onClick={() => changeRun({ pane: id })}
+        >
+          {name}
+          {count !== null && count > 0 && <span class="count">{count}</span>}
+        </button>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,169 @@
+// The steps of a run as rows. In: the pages of `/steps` through the filter of the route. Out: rows that open the
+// inspector.
+
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { formatCost, formatCount, formatDuration } from "../format.ts";
+import { useKeys } from "../keys.ts";
+import { now } from "../live.ts";
+import { Empty } from "../parts/load.tsx";
+import { StateMark, StateShape } from "../parts/mark.tsx";
+import { type Column, moveRow, Rows } from "../parts/rows.tsx";
+import { showResource } from "../resource.ts";
+import { changeRun, type RunRoute } from "../router.ts";
+import { markOf, STEP_STATES } from "../states.ts";
+import { StepPages } from "../step_pages.ts";
+import type { RunDetails, StepRow } from "../types.ts";
+
+const COLUMNS: Column[] = [
+  { name: "State", class: "step-state" },
+  { name: "Step", class: "grow mono step-name" },
+  { name: "Kind", class: "step-kind" },
+  { name: "Attempt", class: "number" },
+  { name: "Time", class: "time number" },
+  { name: "Tokens", class: "tokens number" },
+  { name: "Cost", class: "cost number" },
+  { name: "Waits for", class: "step-waits" },
+];
+
+const TYPING_MS = 150;
+
+interface Props {
+  route: RunRoute;
+  counts: RunDetails["counts"];
+}
+
+export function StepsView({ route, counts }: Props): JSX.Element {
+  const { run, states, search } = route;
+  const filter = states.join(",");
+  const pages = useMemo(() => new StepPages(run, { states: filter ? filter.split(",") : [], search }), [run, filter, search]);
+  useEffect(() => {
+    const hide = showResource(run, pages);
+    pages.refresh();
+    return () => {
+      hide();
+      pages.close();
+    };
+  }, [pages]);
+
+  useKeys("view", {
+    failed: () => changeRun({ states: filter === "failed" ? [] : ["failed"] }),
+  });
+  return (
+    <section class="steps" aria-label="Steps">
+      <FilterBar route={route} counts={counts} />
+      <StepRows route={route} pages={pages} />
+    </section>
+  );
+}
+
+function FilterBar({ route, counts }: Props): JSX.Element {
+  const { states, search } = route;
+  const [text, setText] = useState(search);
+  const field = useRef<HTMLInputElement>(null);
+  useKeys("view", { filter: () => field.current?.focus() });
+  useEffect(() => setText(search), [search]);
+  useEffect(() => {
+    const timer = setTimeout(() => text !== search && changeRun({ search: text }), TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+  const toggle = (state: string): void =>
+    changeRun({ states: states.includes(state) ? states.filter((other) => other !== state) : [...states, state] });
+  return (
+    <div class="filters">
+      <input
+        ref={field}
+        type="search"
+        class="search"
+        aria-label="Filter the steps"
+        placeholder="Filter  /"
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+      />
+      {STEP_STATES.filter((state) => counts[state] || states.includes(state)).map((state) => (
+        <button
+          key={state}
+          type="button"
+          class="chip"
+          aria-pressed={states.includes(state)}
+          onClick={() => toggle(state)}
+        >
+          <StateShape mark={markOf(state)} />
+          {state} <span class="muted">{counts[state] ?? 0}</span>
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function StepRows({ route, pages }: { route: RunRoute; pages: StepPages }): JSX.Element {
+  const [selected, setSelected] = useState(0);
+  const total = pages.total.value;
+  // Reading the version renders the rows that have come.
+  void pages.version.value;
+  const count = total ?? 0;
+  const at = Math.min(selected, count - 1);
+
+  // A deep link selects its step once that is among the rows.
+  useEffect(() => {
+    const found = route.step === null ? -1 : pages.find(route.step);
+    if (found >= 0) setSelected(found);
+  }, [route.step, pages, total]);
+
+  const inspect = (index: number): void => {
+    const row = pages.row(index);
+    if (row) changeRun({ step: row.label, agent: null, turn: null, view: "steps" }, route.step !== null);
+  };
+  const move = (by: number): void => {
+    const to = moveRow(at, by, count);
+    setSelected(to);
+    if (route.step !== null) inspect(to);
+  };
+  useKeys("view", {
+    next: () => move(1),
+    previous: () => move(-1),
+    open: () => inspect(at),
+  });
+
+  if (pages.error.value) return <Empty>{pages.error.value}</Empty>;
+  if (total === null) return <p class="empty loading">Loading…</p>;
+  if (total === 0) {
+    const filtered = route.states.length > 0 || route.search !== "";
+    return <Empty>{filtered ? "The filter lets no step through." : "No step has begun."}</Empty>;
+  }
+  return (
+    <Rows
+      id="step"
+      label="Steps"
+      columns={COLUMNS}
+      count={count}
+      rowHeight={30}
+      selected={at}
+      renderRow={(index) => renderStep(pages.row(index))}
+      onSelect={setSelected}
+      onOpen={inspect}
+      onRange={(first, last) => pages.show(first, last)}
+    />
+  );
+}
+
+function renderStep(row: StepRow | null): ComponentChildren[] | null {
+  if (!row) return null;
+  const { status, label, kind, attempts, usage, waits, reason, fallback } = row;
+  const cost = usage?.cost;
+  return [
+    <StateMark state={status} />,
+    label,
+    fallback ? `${kind}, by ${fallback}` : kind,
+    attempts > 0 ? attempts : "",
+    <StepTime row={row} />,
+    usage ? `${usage.at_least ? "≥ " : ""}${formatCount(usage.input + usage.output)}` : "",
+    cost === null || cost === undefined ? "" : formatCost(cost),
+    waits ?? (reason && <span class="muted">{reason}</span>) ?? "",
+  ];
+}
+
+function StepTime({ row: { started_ms: began, ended_ms: ended } }: { row: StepRow }): JSX.Element | null {
+  if (began === null) return null;
+  return <>{formatDuration((ended ?? now.value) - began)}</>;
+}
