@@ -45,6 +45,7 @@ mod retried;
 mod runs;
 mod schema;
 mod seeds;
+mod serve;
 mod since;
 mod spawns;
 mod specs;

@@ -9,12 +9,13 @@ use serde_json::Value;
 
 /// Which of our crates each may depend on, outside tests: the picture of docs/ARCHITECTURE.md.
 const PICTURE: &[(&str, &[&str])] = &[
-    ("swarmc", &["swarmc-compiler", "swarmc-lsp", "swarmc-plan", "swarmc-runtime", "swarmc-view"]),
+    ("swarmc", &["swarmc-compiler", "swarmc-lsp", "swarmc-plan", "swarmc-runtime", "swarmc-serve", "swarmc-view"]),
     ("swarmc-compiler", &["swarmc-plan"]),
     ("swarmc-endpoint", &[]),
     ("swarmc-lsp", &["swarmc-compiler"]),
     ("swarmc-plan", &[]),
     ("swarmc-runtime", &["swarmc-plan"]),
+    ("swarmc-serve", &["swarmc-plan", "swarmc-runtime", "swarmc-view"]),
     ("swarmc-view", &["swarmc-plan", "swarmc-runtime"]),
 ];
 

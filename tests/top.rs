@@ -12,7 +12,7 @@ use crate::cli::Place;
 
 /// One step works until the file `go` exists, and a gate waits. The log and the message of the gate contain escape
 /// sequences.
-const SPEC: &str = r##"
+pub(crate) const SPEC: &str = r##"
 provider slow { exec "sh" "-c" "cat >/dev/null; printf 'one\\033[2J\\033]52;c;eA==\\007\\ntwo\\n'; until [ -e go ]; do sleep 0.02; done; echo done" }
 provider quick { exec "cat" }
 agent slow provider=slow

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use swarmc_view::documents::{Run, StepDetails, StepRow, Version};
@@ -210,9 +210,18 @@ pub(crate) struct Timeline {
     /// The steps, in the order in which they began.
     pub rows: Vec<String>,
     /// Row, start, end (null while it goes on), state, attempt.
+    #[schemars(schema_with = "bar_schema")]
     pub bars: Vec<(u32, u64, Option<u64>, &'static str, u32)>,
     /// The attempts for which there was no room.
     pub left_out: u64,
+}
+
+/// A list of bars: programs that are made from tuples of a schema are rare.
+fn bar_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "items": { "type": "array", "minItems": 5, "maxItems": 5, "items": { "type": ["integer", "string", "null"] } }
+    })
 }
 
 /// What waits for people.

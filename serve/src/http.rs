@@ -154,10 +154,7 @@ async fn answer_call(
 ) -> Result<Answer, Problem> {
     service.access.check_token(request.headers())?;
     connection.place.mark_authenticated();
-    let (route, parts) = match find_route(service, request.method(), request.uri().path()) {
-        Ok(found) => found,
-        Err(answer) => return answer,
-    };
+    let (route, parts) = find_route(service, request.method(), request.uri().path())?;
     let query = parse_query(request.uri().query().unwrap_or_default())?;
     route.check_query(&query)?;
     let headers = request.headers().clone();
@@ -179,27 +176,21 @@ async fn answer_call(
     build_reply(reply, service)
 }
 
-/// The route of a request; else the answer.
-fn find_route(
-    service: &Service,
-    method: &hyper::Method,
-    path: &str,
-) -> Result<(&'static Route, Vec<String>), Result<Answer, Problem>> {
+/// The route of a request.
+///
+/// # Errors
+/// There is none of that path, or none of that method.
+fn find_route(service: &Service, method: &hyper::Method, path: &str) -> Result<(&'static Route, Vec<String>), Problem> {
     let is_there = |route: &Route| !service.read_only || route.method == Method::Get;
     let found: Vec<_> = find_routes(path).filter(|(route, _)| is_there(route)).collect();
     if found.is_empty() {
-        return Err(Err(Problem::not_found("there is no such route: `/api/v1/openapi.json` has all of them")));
+        return Err(Problem::not_found("there is no such route: `/api/v1/openapi.json` has all of them"));
     }
-    let allowed: Vec<&str> = found.iter().map(|(route, _)| route.method.as_str()).collect();
-    match found.into_iter().find(|(route, _)| route.method.as_str() == method.as_str()) {
-        Some(found) => Ok(found),
-        None => {
-            let detail = format!("this route has {}", allowed.join(", "));
-            let mut answer = build_problem(&Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail));
-            insert(answer.headers_mut(), ALLOW, &allowed.join(", "));
-            Err(Ok(answer))
-        }
-    }
+    let allow: Vec<&str> = found.iter().map(|(route, _)| route.method.as_str()).collect();
+    found.into_iter().find(|(route, _)| route.method.as_str() == method.as_str()).ok_or_else(|| {
+        let detail = format!("this route has {}", allow.join(", "));
+        Problem { allow, ..Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail) }
+    })
 }
 
 impl Method {
@@ -312,6 +303,9 @@ fn build_reply(reply: Reply, service: &Arc<Service>) -> Result<Answer, Problem> 
 fn build_problem(problem: &Problem) -> Answer {
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut answer = build_answer(status, "application/problem+json", encode(problem).into_bytes());
+    if !problem.allow.is_empty() {
+        insert(answer.headers_mut(), ALLOW, &problem.allow.join(", "));
+    }
     if status == StatusCode::UNAUTHORIZED {
         answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }

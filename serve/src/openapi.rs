@@ -5,6 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::routes::{Answer, Method, Query, QueryKind, ROUTES, Route};
+use crate::stream::EventId;
 
 /// The schemas of all types, by name.
 const SCHEMAS: &str = include_str!("../schemas.json");
@@ -17,12 +18,16 @@ fn refer(name: &str) -> Value {
 fn describe_query(query: &Query) -> Value {
     let (schema, explode) = match query.kind {
         QueryKind::Text => (json!({ "type": "string" }), true),
+        QueryKind::Event => (json!({ "type": "string", "pattern": EventId::PATTERN }), true),
         QueryKind::Number(least, most) => (json!({ "type": "integer", "minimum": least, "maximum": most }), true),
         QueryKind::Words(words) => {
             (json!({ "type": "array", "minItems": 1, "items": { "type": "string", "enum": words } }), false)
         }
     };
-    json!({ "name": query.name, "in": "query", "description": query.about, "schema": schema, "explode": explode })
+    json!({
+        "name": query.name, "in": "query", "description": query.about, "required": query.is_required,
+        "schema": schema, "explode": explode
+    })
 }
 
 fn describe_route(route: &Route) -> Value {
@@ -37,7 +42,7 @@ fn describe_route(route: &Route) -> Value {
     if matches!(route.answer, Answer::Events) && route.path.contains("{run}") {
         parameters.push(json!({
             "name": "Last-Event-ID", "in": "header", "description": "The event behind which the stream begins.",
-            "schema": { "type": "string" }
+            "schema": { "type": "string", "pattern": EventId::PATTERN }
         }));
     }
     if route.id == "submitRun" {
@@ -79,7 +84,7 @@ fn describe_route(route: &Route) -> Value {
             );
         }
         Answer::Events => {
-            let content = json!({ "text/event-stream": { "schema": { "type": "string" } } });
+            let content = json!({ "text/event-stream": {} });
             answers.insert("200".to_owned(), json!({ "description": "Events.", "content": content }));
             if route.path.contains("{run}") {
                 answers.insert("204".to_owned(), json!({ "description": "Nothing is left of the run." }));
@@ -103,13 +108,16 @@ fn describe_route(route: &Route) -> Value {
     if route.method == Method::Post {
         failures.extend([
             ("408", "The body took too long."),
-            ("409", "The run refuses it."),
+            ("409", "It cannot be done now, or with this run or spec."),
             ("413", "The body is too long."),
             ("415", "The body is no JSON."),
         ]);
     }
+    if route.id == "planSpec" {
+        failures.push(("409", "It cannot be done with this spec."));
+    }
     if matches!(route.id, "submitRun" | "postTask" | "planSpec") {
-        failures.push(("422", "The spec has mistakes, or cannot be run."));
+        failures.push(("422", "The spec has mistakes."));
     }
     for (status, about) in failures {
         answers.insert(status.to_owned(), problem(about));
@@ -172,41 +180,27 @@ mod tests {
 
     /// The schemas of all types that the table names, and of those within.
     fn build_schemas() -> Value {
-        let settings = SchemaSettings::draft2020_12().for_serialize().with(|settings| {
-            settings.definitions_path = "/components/schemas".into();
-            settings.meta_schema = None;
-        });
-        let mut generator = settings.into_generator();
+        let begin = |settings: SchemaSettings| {
+            let settings = settings.with(|settings| {
+                settings.definitions_path = "/components/schemas".into();
+                settings.meta_schema = None;
+            });
+            settings.into_generator()
+        };
         macro_rules! add {
-            ($($known:ident),*) => { $(generator.subschema_for::<$known>();)* };
+            ($generator:ident: $($known:ident),*) => { $($generator.subschema_for::<$known>();)* };
         }
+        let mut answers = begin(SchemaSettings::draft2020_12().for_serialize());
         add!(
-            Health,
-            RunPage,
-            RunSnapshot,
-            StepPage,
-            StepDocument,
-            AgentDetails,
-            GraphDocument,
-            GraphStates,
-            Timeline,
-            ArtifactText,
-            Waits,
-            Specs,
-            Plan,
-            Done,
-            Submitted,
-            SubmitRun,
-            StopRun,
-            ResumeRun,
-            AnswerRequest,
-            AnswerGate,
-            SendMessage,
-            PostTask,
-            TaskDocument,
-            Problem
+            answers: Health, RunPage, RunSnapshot, StepPage, StepDocument, AgentDetails, GraphDocument, GraphStates,
+            Timeline, ArtifactText, Waits, Specs, Plan, Done, Submitted, TaskDocument, Problem
         );
-        Value::Object(generator.take_definitions(true))
+        // A client may leave out what has a default.
+        let mut bodies = begin(SchemaSettings::draft2020_12().for_deserialize());
+        add!(bodies: SubmitRun, StopRun, ResumeRun, AnswerRequest, AnswerGate, SendMessage, PostTask);
+        let mut schemas = answers.take_definitions(true);
+        schemas.append(&mut bodies.take_definitions(true));
+        Value::Object(schemas)
     }
 
     #[test]

@@ -10,22 +10,32 @@ use serde_json::Value;
 pub(crate) struct Problem {
     /// Always `about:blank`: the status says what kind it is.
     #[serde(rename = "type")]
-    kind: &'static str,
+    pub kind: &'static str,
     /// The status in words.
-    title: &'static str,
+    pub title: &'static str,
     /// The status of the answer.
     pub status: u16,
     /// What is wrong, and what to do about it.
     pub detail: String,
     /// The mistakes of a spec, as `swarmc check --format json` prints them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    diagnostics: Option<Value>,
+    pub diagnostics: Option<Box<Value>>,
+    /// The methods that the route has, where the request has another one.
+    #[serde(skip)]
+    pub allow: Vec<&'static str>,
 }
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
         let title = status.canonical_reason().unwrap_or("Error");
-        Problem { kind: "about:blank", title, status: status.as_u16(), detail: detail.into(), diagnostics: None }
+        Problem {
+            kind: "about:blank",
+            title,
+            status: status.as_u16(),
+            detail: detail.into(),
+            diagnostics: None,
+            allow: Vec::new(),
+        }
     }
 
     pub(crate) fn bad_request(detail: impl Into<String>) -> Problem {
@@ -43,7 +53,7 @@ impl Problem {
 
     /// The same, with what `swarmc check` says.
     pub(crate) fn with_diagnostics(self, document: Value) -> Problem {
-        Problem { diagnostics: Some(document), ..self }
+        Problem { diagnostics: Some(Box::new(document)), ..self }
     }
 
     /// Something of the run, or of this machine, does not work.

@@ -428,7 +428,8 @@ fn collect_specs(root: &Path, folder: &Path, specs: &mut Vec<String>) {
             collect_specs(root, &path, specs);
         } else if kind.is_file() && path.extension().is_some_and(|kind| kind == "kdl") {
             let declares = std::fs::read_to_string(&path).is_ok_and(|text| {
-                text.lines().any(|line| line.starts_with("pipeline ") || line.starts_with("workflow "))
+                text.lines()
+                    .any(|line| ["pipeline ", "workflow "].iter().any(|word| line.trim_start().starts_with(word)))
             });
             if let Some(name) = path.strip_prefix(root).ok().and_then(Path::to_str).filter(|_| declares) {
                 specs.push(name.to_owned());

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::Service;
 use crate::handlers::{actions, files, general, graph, runs, steps, tasks, timeline, waits};
 use crate::problem::Problem;
-use crate::stream::Subscription;
+use crate::stream::{EventId, Subscription};
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,12 +42,15 @@ pub(crate) struct Query {
     pub name: &'static str,
     pub about: &'static str,
     pub kind: QueryKind,
+    pub is_required: bool,
 }
 
 /// What a part of a query may be.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum QueryKind {
     Text,
+    /// The name of an event.
+    Event,
     /// A number from the first to the second.
     Number(i64, i64),
     /// Some of these words, with commas.
@@ -120,11 +123,13 @@ pub(crate) const STATES: &[&str] =
 /// The states of runs.
 const RUN_STATES: &[&str] = &["running", "resumable", "succeeded", "failed", "damaged"];
 
-const LIMIT: Query = Query { name: "limit", about: "How many at most.", kind: QueryKind::Number(1, PAGE) };
+const LIMIT: Query =
+    Query { name: "limit", about: "How many at most.", kind: QueryKind::Number(1, PAGE), is_required: false };
 const FROM: Query = Query {
     name: "from",
     about: "The event behind which the stream begins, as `SEQ-CRC`; `0` for all.",
-    kind: QueryKind::Text,
+    kind: QueryKind::Event,
+    is_required: false,
 };
 
 /// Every route.
@@ -165,9 +170,14 @@ pub(crate) const ROUTES: &[Route] = &[
         id: "listRuns",
         about: "Runs, the newest first, and what waits to begin.",
         query: &[
-            Query { name: "state", about: "Only runs in these states.", kind: QueryKind::Words(RUN_STATES) },
-            Query { name: "workflow", about: "Only runs of this workflow.", kind: QueryKind::Text },
-            Query { name: "after", about: "Only runs older than this one.", kind: QueryKind::Text },
+            Query {
+                name: "state",
+                about: "Only runs in these states.",
+                kind: QueryKind::Words(RUN_STATES),
+                is_required: false,
+            },
+            Query { name: "workflow", about: "Only runs of this workflow.", kind: QueryKind::Text, is_required: false },
+            Query { name: "after", about: "Only runs older than this one.", kind: QueryKind::Text, is_required: false },
             LIMIT,
         ],
         body: None,
@@ -201,9 +211,24 @@ pub(crate) const ROUTES: &[Route] = &[
         id: "listSteps",
         about: "The steps of a run.",
         query: &[
-            Query { name: "state", about: "Only steps in these states.", kind: QueryKind::Words(STATES) },
-            Query { name: "q", about: "Only steps whose name contains this text.", kind: QueryKind::Text },
-            Query { name: "cursor", about: "How many to leave out.", kind: QueryKind::Number(0, i64::MAX) },
+            Query {
+                name: "state",
+                about: "Only steps in these states.",
+                kind: QueryKind::Words(STATES),
+                is_required: false,
+            },
+            Query {
+                name: "q",
+                about: "Only steps whose name contains this text.",
+                kind: QueryKind::Text,
+                is_required: false,
+            },
+            Query {
+                name: "cursor",
+                about: "How many to leave out.",
+                kind: QueryKind::Number(0, i64::MAX),
+                is_required: false,
+            },
             LIMIT,
         ],
         body: None,
@@ -291,8 +316,14 @@ pub(crate) const ROUTES: &[Route] = &[
                 name: "offset",
                 about: "Where to begin; below 0, so many bytes before the end.",
                 kind: QueryKind::Number(i64::MIN, i64::MAX),
+                is_required: false,
             },
-            Query { name: "limit", about: "How many bytes at most.", kind: QueryKind::Number(1, files::MOST) },
+            Query {
+                name: "limit",
+                about: "How many bytes at most.",
+                kind: QueryKind::Number(1, files::MOST),
+                is_required: false,
+            },
         ],
         body: None,
         answer: Answer::Bytes,
@@ -333,7 +364,7 @@ pub(crate) const ROUTES: &[Route] = &[
         path: "/api/v1/specs/plan",
         id: "planSpec",
         about: "The plan of a spec: its parameters and pipelines.",
-        query: &[Query { name: "spec", about: "The spec.", kind: QueryKind::Text }],
+        query: &[Query { name: "spec", about: "The spec.", kind: QueryKind::Text, is_required: true }],
         body: None,
         answer: Answer::Json("Plan"),
         run: actions::plan_spec,
@@ -467,6 +498,10 @@ impl Call {
     /// # Errors
     /// It is none.
     pub(crate) fn read_body<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        // A type of named fields would be read from a list as well.
+        if !self.body.is_object() {
+            return Err(Problem::bad_request("the body is no JSON object"));
+        }
         T::deserialize(&self.body).map_err(|error| Problem::bad_request(format!("the body does not fit: {error}")))
     }
 }
@@ -477,6 +512,10 @@ impl Route {
     /// # Errors
     /// A part of it is unknown, appears twice, or is not what it should be.
     pub(crate) fn check_query(&self, query: &[(String, String)]) -> Result<(), Problem> {
+        let is_missing = |known: &&Query| known.is_required && query.iter().all(|(name, _)| name != known.name);
+        if let Some(missing) = self.query.iter().find(is_missing) {
+            return Err(Problem::bad_request(format!("`{}` is missing in the query", missing.name)));
+        }
         for (position, (name, value)) in query.iter().enumerate() {
             let Some(known) = self.query.iter().find(|known| known.name == *name) else {
                 let names: Vec<&str> = self.query.iter().map(|known| known.name).collect();
@@ -488,6 +527,11 @@ impl Route {
             }
             match known.kind {
                 QueryKind::Text => {}
+                QueryKind::Event => {
+                    if value.parse::<EventId>().is_err() {
+                        return Err(Problem::bad_request(format!("`{name}` is {}", EventId::FORM)));
+                    }
+                }
                 QueryKind::Number(least, most) => {
                     if !value.parse().is_ok_and(|number| (least..=most).contains(&number)) {
                         return Err(Problem::bad_request(format!("`{name}` is a number from {least} to {most}")));

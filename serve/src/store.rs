@@ -13,10 +13,13 @@ use crate::problem::Problem;
 /// The runs that stay in memory.
 const KEPT: usize = 8;
 
+/// A run, once it was read.
+type Slot = Arc<Mutex<Option<FollowedRun>>>;
+
 /// Runs, the one that was looked at last at the end.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
-    runs: Mutex<Vec<(String, Arc<Mutex<Option<FollowedRun>>>)>>,
+    runs: Mutex<Vec<(String, Slot)>>,
 }
 
 impl Store {
@@ -41,7 +44,7 @@ impl Store {
         read(run)
     }
 
-    fn find_slot(&self, id: &str) -> Arc<Mutex<Option<FollowedRun>>> {
+    fn find_slot(&self, id: &str) -> Slot {
         let mut runs = lock(&self.runs);
         let known = runs.iter().position(|(known, _)| known == id).map(|position| runs.remove(position).1);
         let slot = known.unwrap_or_default();

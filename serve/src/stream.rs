@@ -47,6 +47,12 @@ pub(crate) struct EventId {
 }
 
 impl EventId {
+    /// How it is written, in words.
+    pub(crate) const FORM: &str = "an event, written as `SEQ-CRC`, as in `4112-5d0c0d6f`; `0` means all";
+
+    /// The same, as a pattern of JSON Schema.
+    pub(crate) const PATTERN: &str = "^(0|[0-9]{1,19}-[0-9a-f]{8})$";
+
     /// Ahead of the first record.
     pub(crate) const BEGINNING: EventId = EventId { seq: 0, sum: 0 };
 }
@@ -65,8 +71,12 @@ impl FromStr for EventId {
             return Ok(EventId::BEGINNING);
         }
         let (seq, sum) = text.split_once('-').ok_or(())?;
-        let sum = (sum.len() == 8).then(|| u32::from_str_radix(sum, 16).ok()).flatten().ok_or(())?;
-        Ok(EventId { seq: seq.parse().map_err(drop)?, sum })
+        // The parsers of numbers take a sign as well.
+        let is_digits = |text: &str, digit: fn(&u8) -> bool| text.bytes().all(|byte| digit(&byte));
+        if sum.len() != 8 || !is_digits(sum, u8::is_ascii_hexdigit) || !is_digits(seq, u8::is_ascii_digit) {
+            return Err(());
+        }
+        Ok(EventId { seq: seq.parse().map_err(drop)?, sum: u32::from_str_radix(sum, 16).map_err(drop)? })
     }
 }
 
@@ -161,10 +171,10 @@ impl Outlet {
 async fn send_records(out: &mut Outlet, folder: RunFolder, from: Option<EventId>) -> Result<(), Gone> {
     let mut journal = folder.follow_journal();
     let (mut begins, mut over) = (true, false);
-    let (mut runs, mut looked) = (folder.is_running(), Instant::now());
+    let (mut runs, mut looked) = (None, Instant::now());
     loop {
-        if looked.elapsed() >= TICK {
-            (looked, runs) = (Instant::now(), tell_runner(out, &folder, runs).await?);
+        if runs.is_none() || looked.elapsed() >= TICK {
+            (looked, runs) = (Instant::now(), Some(tell_runner(out, &folder, runs).await?));
         }
         let Ok((records, next)) = read_more(journal).await else {
             // Another journal took its place, or it is damaged: the client reads all anew, and learns that there.
@@ -204,10 +214,10 @@ async fn send_records(out: &mut Outlet, folder: RunFolder, from: Option<EventId>
     }
 }
 
-/// Says whether a process runs the run, where that has changed; whether one does.
-async fn tell_runner(out: &mut Outlet, folder: &RunFolder, before: bool) -> Result<bool, Gone> {
+/// Says whether a process runs the run, at first and where that has changed; whether one does.
+async fn tell_runner(out: &mut Outlet, folder: &RunFolder, before: Option<bool>) -> Result<bool, Gone> {
     let runs = folder.is_running();
-    if runs != before {
+    if before != Some(runs) {
         let state = if runs { "running" } else { "gone" };
         out.push("runner", None, &format!("{{\"state\":\"{state}\"}}")).await?;
     }
@@ -263,7 +273,7 @@ mod tests {
         assert_eq!(id.to_string(), "4112-5d0c0d6f");
         assert_eq!("4112-5d0c0d6f".parse(), Ok(id));
         assert_eq!("0".parse(), Ok(EventId::BEGINNING));
-        for wrong in ["", "4112", "4112-", "4112-5d0c0d6", "x-5d0c0d6f", "4112-5d0c0d6g", "-1-5d0c0d6f"] {
+        for wrong in ["", "4112", "4112-", "4112-5d0c0d6", "x-5d0c0d6f", "4112-5d0c0d6g", "+1-5d0c0d6f", "1-+d0c0d6f"] {
             assert!(wrong.parse::<EventId>().is_err(), "{wrong}");
         }
     }

@@ -73,8 +73,10 @@ impl FollowedRun {
     }
 }
 
-/// What is new, and the last line of it.
-fn read_all(journal: &mut JournalFollower) -> Result<(Vec<Record>, Option<(u64, u32)>), PastError> {
+/// New records, and the number and checksum of the last one.
+type News = (Vec<Record>, Option<(u64, u32)>);
+
+fn read_all(journal: &mut JournalFollower) -> Result<News, PastError> {
     let (mut all, mut last) = (Vec::new(), None);
     loop {
         let more = journal.poll_sums().map_err(swarmc_runtime::RunError::from)?;

@@ -3,7 +3,8 @@
 use hyper::StatusCode;
 use hyper::header::HeaderName;
 use swarmc_runtime::{
-    GateAnswer, RunError, RunFolder, UserMessage, answer_gate as send_answer, request_stop, send_message as send,
+    GateAnswer, RunError, RunFolder, RunStatus, UserMessage, answer_gate as send_answer, request_stop,
+    send_message as send,
 };
 use swarmc_view::documents::{Version, encode};
 use swarmc_view::{check_receiver, check_running, resolve_answer};
@@ -24,7 +25,7 @@ pub(crate) fn submit_run(service: &Service, call: &Call) -> Result<Reply, Proble
     let (run, queued) = match service.queue.find(number) {
         Some(Place::Run(run)) => (Some(run), None),
         Some(Place::Waiting) => (None, Some(number)),
-        Some(Place::Failed(why)) => return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, why)),
+        Some(Place::Failed(why)) => return Err(Problem::conflict(why)),
         None => return Err(Problem::internal("the submission is gone")),
     };
     let url = run.as_ref().map(|run| format!("/api/v1/runs/{run}"));
@@ -54,6 +55,15 @@ pub(crate) fn resume_run(service: &Service, call: &Call) -> Result<Reply, Proble
     let folder = find_folder(&service.home, call.part(0))?;
     if folder.is_running() {
         return Err(Problem::conflict(format!("run `{}` is running", folder.id)));
+    }
+    let finished = service.store.with_run(&service.home, call.part(0), |run| Ok(run.report.finished))?;
+    match finished {
+        Some(RunStatus::Succeeded) => return Err(Problem::conflict(format!("run `{}` has succeeded", folder.id))),
+        Some(_) if !retry_failed => {
+            let words = format!("run `{}` has failed: `retry_failed` runs its failed steps once more", folder.id);
+            return Err(Problem::conflict(words));
+        }
+        _ => {}
     }
     service.queue.resume(&folder, retry_failed).map_err(|refused| Problem::conflict(refused.describe()))?;
     say(format!("run `{}` goes on", folder.id))
@@ -113,7 +123,7 @@ impl From<Refused> for Problem {
         let words = refused.describe();
         match refused {
             Refused::Unknown(_) => Problem::not_found(words),
-            Refused::Impossible(_) => Problem::new(StatusCode::UNPROCESSABLE_ENTITY, words),
+            Refused::Impossible(_) => Problem::conflict(words),
             Refused::Mistakes(document) => {
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, words).with_diagnostics(document)
             }

@@ -47,7 +47,7 @@ pub(crate) fn follow_run(service: &Service, call: &Call) -> Result<Reply, Proble
     let from = match header.or_else(|| call.query("from")) {
         None => None,
         Some(text) => {
-            let wrong = || Problem::bad_request("an event is named as `SEQ-CRC`, as in `4112-5d0c0d6f`; `0` means all");
+            let wrong = || Problem::bad_request(format!("`Last-Event-ID` is {}", EventId::FORM));
             Some(text.parse::<EventId>().map_err(|()| wrong())?)
         }
     };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use swarmc_plan::{Body, Pipeline};
+use swarmc_runtime::StepId;
 use swarmc_view::documents::{StepRow, Version};
 use swarmc_view::{FollowedRun, Row, RunView};
 
@@ -40,7 +41,8 @@ pub(crate) fn list_steps(service: &Service, call: &Call) -> Result<Reply, Proble
         for (step, waits) in run.blocked_steps() {
             let label = run.report.label(&step);
             if fits(BLOCKED, &label) || fits("waiting", &label) && states.is_some() {
-                take(&|| describe_row(&Row::blocked(step.clone()), &label, &kinds, Some(waits.to_string())));
+                let waits = || describe_waiting(run, &step, &waits);
+                take(&|| describe_row(&Row::blocked(step.clone()), &label, &kinds, Some(waits())));
             }
         }
         let end = cursor + steps.len();
@@ -52,6 +54,13 @@ pub(crate) fn list_steps(service: &Service, call: &Call) -> Result<Reply, Proble
 fn describe_row(row: &Row, label: &str, kinds: &BTreeMap<&str, &'static str>, waits: Option<String>) -> StepLine {
     let kind = kinds.get(&*row.step.name).copied().unwrap_or("value");
     StepLine { label: label.to_owned(), kind, row: StepRow::from(row), waits }
+}
+
+/// What a step waits for: the steps, where they are known.
+fn describe_waiting(run: &FollowedRun, step: &StepId, waits: &str) -> String {
+    let pending = run.state.list_pending(step, run.folder.is_running());
+    let names: Vec<String> = pending.iter().map(|pending| pending.step.to_string()).collect();
+    if names.is_empty() { waits.to_owned() } else { names.join(", ") }
 }
 
 /// What each step of the plan is, by name.

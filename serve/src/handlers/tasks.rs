@@ -1,6 +1,7 @@
 //! Tasks, as seed 001 posts them: a query for the workflow of `--tasks`.
 
 use serde_json::{Map, Value};
+use swarmc_plan::{Body, Pipeline, Plan};
 use swarmc_view::RunSummary;
 use swarmc_view::documents::encode;
 
@@ -23,7 +24,8 @@ pub(crate) fn post_task(service: &Service, call: &Call) -> Result<Reply, Problem
     let Some(spec) = service.queue.task_spec() else {
         return Err(Problem::not_found("no spec runs tasks: start the server with `--tasks SPEC`"));
     };
-    let plan: Value = serde_json::from_str(&service.queue.plan_spec(&spec)?).unwrap_or_default();
+    let plan: Plan = serde_json::from_str(&service.queue.plan_spec(&spec)?)
+        .map_err(|error| Problem::internal(format!("the plan of `{spec}` cannot be read: {error}")))?;
     let wants = build_run(spec, &plan, task)?;
     let number = service.queue.submit(wants, None)?;
     let document = describe_task(service, number)?;
@@ -32,24 +34,19 @@ pub(crate) fn post_task(service: &Service, call: &Call) -> Result<Reply, Problem
 }
 
 /// The run of a task: its query is the goal, its context the parameters of the workflow that have these names.
-fn build_run(spec: String, plan: &Value, task: PostTask) -> Result<SubmitRun, Problem> {
+fn build_run(spec: String, plan: &Plan, task: PostTask) -> Result<SubmitRun, Problem> {
     let force_swarm = task.context.get("force_swarm") == Some(&Value::Bool(true));
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let named = |value: &Value| value["name"].as_str().map(str::to_owned);
-    let runs_swarm = |pipeline: &Value| list(&pipeline["steps"]).iter().any(|step| step["body"]["kind"] == "swarm");
-    let pipelines = list(&plan["pipelines"]);
+    let runs_swarm = |pipeline: &&Pipeline| pipeline.all_steps().any(|step| matches!(step.body, Body::Swarm(_)));
     let pipeline = match force_swarm {
-        true => Some(pipelines.iter().find(|pipeline| runs_swarm(pipeline)).and_then(named).ok_or_else(|| {
+        true => Some(plan.pipelines.iter().find(runs_swarm).ok_or_else(|| {
             Problem::bad_request("`force_swarm` is set, and no pipeline of the workflow runs a swarm")
         })?),
         false => None,
     };
-    let of_pipeline = pipelines.iter().filter(|one| pipeline.is_none() || named(one) == pipeline);
-    let declared: Vec<String> = list(&plan["params"])
-        .iter()
-        .chain(of_pipeline.flat_map(|one| list(&one["params"])).collect::<Vec<_>>().iter())
-        .filter_map(named)
-        .collect();
+    let of_pipeline = pipeline.map(|pipeline| &pipeline.params);
+    let declared = plan.params.iter().chain(of_pipeline.into_iter().flatten());
+    let declared: Vec<String> = declared.map(|param| param.name.clone()).collect();
+    let pipeline = pipeline.map(|pipeline| pipeline.name.clone());
     let goal = GOALS.iter().map(|name| (*name).to_owned()).find(|name| declared.contains(name));
     let goal = goal.or_else(|| (declared.len() == 1).then(|| declared[0].clone())).ok_or_else(|| {
         Problem::bad_request(format!(
