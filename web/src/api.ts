@@ -88,10 +88,11 @@ export async function readFile(
   const url = `${runPath(run)}/files/${segments}?offset=${offset}&limit=${limit}`;
   const response = await sendRequest(url, abort ? { signal: abort, cache: "no-store" } : { cache: "no-store" });
   const bytes = new Uint8Array(await response.arrayBuffer());
-  const range = /bytes (\d+)-\d+\/(\d+)/.exec(response.headers.get("Content-Range") ?? "");
-  if (range) return { bytes, from: Number(range[1]), total: Number(range[2]) };
-  const from = Math.max(offset, 0);
-  return { bytes, from, total: from + bytes.length };
+  const range = /bytes (?:(\d+)-\d+|\*)\/(\d+)/.exec(response.headers.get("Content-Range") ?? "");
+  if (!range) return { bytes, from: 0, total: bytes.length };
+  const total = Number(range[2]);
+  // Beyond the end there are no bytes, and the range says only how long the file is.
+  return { bytes, from: range[1] === undefined ? total : Number(range[1]), total };
 }
 
 export function runPath(run: string): string {

@@ -58,5 +58,10 @@ function readKind(line: string): LineKind {
 }
 
 function cutPath(line: string): string {
-  return line.slice(4).split("\t")[0]?.replace(/^[ab]\//, "") ?? "";
+  return (
+    line
+      .slice(4)
+      .split("\t")[0]
+      ?.replace(/^[ab]\//, "") ?? ""
+  );
 }

@@ -1,5 +1,5 @@
-// The keys of the page. In: key presses. Out: calls of the handlers that the shown components have registered. `BINDINGS`
-// is the one table of keys; the help is made from it.
+// The keys of the page. In: key presses. Out: calls of the handlers that the shown components have registered.
+// `BINDINGS` is the one table of keys; the help is made from it.
 
 import { useEffect, useRef } from "preact/hooks";
 
@@ -52,7 +52,13 @@ export type Action =
 
 export const BINDINGS: readonly Binding[] = [
   { action: "next", group: "Move", caps: ["j", "↓"], codes: ["KeyJ", "ArrowDown"], help: "next row, or the box below" },
-  { action: "previous", group: "Move", caps: ["k", "↑"], codes: ["KeyK", "ArrowUp"], help: "previous row, or the box above" },
+  {
+    action: "previous",
+    group: "Move",
+    caps: ["k", "↑"],
+    codes: ["KeyK", "ArrowUp"],
+    help: "previous row, or the box above",
+  },
   { action: "left", group: "Move", caps: ["h", "←"], codes: ["KeyH", "ArrowLeft"], help: "pane or box to the left" },
   { action: "right", group: "Move", caps: ["l", "→"], codes: ["KeyL", "ArrowRight"], help: "pane or box to the right" },
   { action: "open", group: "Move", caps: ["Enter"], codes: ["Enter", "NumpadEnter"], help: "open the row or the box" },
@@ -76,13 +82,27 @@ export const BINDINGS: readonly Binding[] = [
   { action: "zoomReset", group: "Rows", caps: ["0"], codes: ["Digit0", "Numpad0"], help: "show all" },
   { action: "fold", group: "Rows", caps: ["i"], codes: ["KeyI"], help: "fold idle time of the timeline, or unfold it" },
 
-  { action: "approve", group: "Answer", caps: ["a"], codes: ["KeyA"], help: "approve: the first choice of the question" },
+  {
+    action: "approve",
+    group: "Answer",
+    caps: ["a"],
+    codes: ["KeyA"],
+    help: "approve: the first choice of the question",
+  },
   { action: "deny", group: "Answer", caps: ["d"], codes: ["KeyD"], help: "deny: the last choice of the question" },
   { action: "message", group: "Answer", caps: ["m"], codes: ["KeyM"], help: "write to an agent" },
   { action: "stop", group: "Answer", caps: ["x"], codes: ["KeyX"], help: "stop the run" },
   { action: "resume", group: "Answer", caps: ["u"], codes: ["KeyU"], help: "resume the run" },
 
-  { action: "palette", group: "Page", caps: ["Ctrl", "K"], codes: ["KeyK"], ctrl: true, inFields: true, help: "go to a run, step or view" },
+  {
+    action: "palette",
+    group: "Page",
+    caps: ["Ctrl", "K"],
+    codes: ["KeyK"],
+    ctrl: true,
+    inFields: true,
+    help: "go to a run, step or view",
+  },
   { action: "theme", group: "Page", caps: ["y"], codes: ["KeyY"], help: "light, dark, or as the system" },
   { action: "help", group: "Page", caps: ["?"], signs: ["?"], help: "this list" },
 ];
@@ -95,7 +115,7 @@ interface Layer {
   handlers: { current: Handlers };
 }
 
-export const LEVEL = { page: 0, view: 1, panel: 2, dialog: 3 } as const;
+const LEVEL = { page: 0, view: 1, panel: 2, dialog: 3 } as const;
 
 let layers: Layer[] = [];
 
@@ -119,8 +139,10 @@ export function followKeys(): void {
     const inField = target !== null && isField(target);
     const binding = findBinding(event);
     if (!binding || (inField && !binding.inFields) || isNativeKey(event, target)) return;
-    if (runAction(binding.action)) event.preventDefault();
-    else if (binding.action === "back" && inField) target.blur();
+    // Escape leaves a field before it leaves the page; a dialog closes at once.
+    if (binding.action === "back" && inField && !target.closest("dialog")) target.blur();
+    else if (!runAction(binding.action)) return;
+    event.preventDefault();
   });
 }
 
@@ -152,6 +174,7 @@ function isField(element: HTMLElement): boolean {
 
 /** Whether the element that has the focus uses the key itself. */
 function isNativeKey(event: KeyboardEvent, target: HTMLElement | null): boolean {
-  if (event.code !== "Enter" && event.code !== "Space") return false;
-  return target !== null && target.matches("a[href], button, summary, input, [role=tab]");
+  if (target === null) return false;
+  if (event.code.startsWith("Arrow")) return target.matches("[role=region]");
+  return event.code.endsWith("Enter") && target.matches("a[href], button, summary, input, [role=tab]");
 }

@@ -1,5 +1,5 @@
-// What the page knows of the server at this moment. In: the event streams. Out: signals: whether the connection is up, the
-// time, the waits; and stale marks on the documents that are shown.
+// What the page knows of the server at this moment. In: the event streams. Out: signals: whether the connection is up,
+// the time, the waits; and stale marks on the documents that are shown.
 
 import { computed, effect, signal } from "@preact/signals";
 import { getJson, runPath, unauthorized } from "./api.ts";
@@ -10,6 +10,9 @@ import type { Health, Wait } from "./types.ts";
 /** How long a connection may be down before the page says so. */
 const PATIENCE_MS = 3000;
 const TICK_MS = 1000;
+/** How long a tab may be hidden before its streams are closed, and how often it then asks for waits. */
+const HIDDEN_MS = 10_000;
+const HIDDEN_POLL_MS = 15_000;
 
 export const health = signal<Health | null>(null);
 
@@ -22,14 +25,29 @@ export const lostAt = signal<number | null>(null);
 /** Whether orders can be given: the server takes them, and the connection is up. */
 export const canAct = computed(() => health.value?.read_only === false && lostAt.value === null);
 
+/**
+ * Whether the page follows the server. A tab that is hidden for a while does not: a browser has six connections to a
+ * server for all its tabs, and each stream takes one.
+ */
+export const watching = signal(true);
+let hideTimer: ReturnType<typeof setTimeout> | undefined;
+
+function noteVisibility(): void {
+  clearTimeout(hideTimer);
+  if (!document.hidden) watching.value = true;
+  else hideTimer = setTimeout(() => (watching.value = false), HIDDEN_MS);
+}
+
 const down = new Map<string, number>();
 
-function noteConnection(stream: string, up: boolean): void {
+/** Notes that the stream of a topic went up or down. What changed before it was up is fetched now. */
+function noteConnection(topic: string, up: boolean): void {
   if (!up) {
-    if (!down.has(stream)) down.set(stream, Date.now());
+    if (!down.has(topic)) down.set(topic, Date.now());
     return;
   }
-  if (down.delete(stream)) markAllStale();
+  down.delete(topic);
+  markStale(topic);
 }
 
 function tick(): void {
@@ -46,24 +64,32 @@ export const waitList = computed(() => [...(waits.value.value?.waits ?? [])].sor
 /** Follows the list of runs and the waits from now on. */
 export function followServer(): void {
   setInterval(tick, TICK_MS);
+  setInterval(() => {
+    if (!watching.peek()) waits.refresh();
+  }, HIDDEN_POLL_MS);
+  document.addEventListener("visibilitychange", noteVisibility);
   showResource(RUNS, waits);
-  const read = async (): Promise<void> => {
+  const readHealth = async (): Promise<void> => {
     health.value = await getJson<Health>("/health");
   };
   effect(() => {
-    if (unauthorized.value) return;
+    if (unauthorized.value || !watching.value) return;
     waits.refresh();
-    read().catch(() => undefined);
-    return openStream("/events", null, {
+    readHealth().catch(() => undefined);
+    const close = openStream("/events", null, {
       onEvent: ({ event, data }) => {
         if (event === "changed") noteChange(data);
         else if (event === "lagged" || event === "reset") markAllStale();
       },
       onConnection: (up) => {
         noteConnection(RUNS, up);
-        if (up) read().catch(() => undefined);
+        if (up) readHealth().catch(() => undefined);
       },
     });
+    return () => {
+      close();
+      down.delete(RUNS);
+    };
   });
   effect(() => {
     const count = waitList.value.length;
@@ -71,7 +97,7 @@ export function followServer(): void {
   });
 }
 
-/** Called when the stream of all runs tells of a run. */
+/** What is called when the stream of all runs tells of a run. */
 const changeListeners = new Set<(run: string) => void>();
 
 function noteChange(data: string): void {
@@ -85,22 +111,25 @@ export function followRun(run: string, onRunner: (gone: boolean) => void): () =>
   let close: (() => void) | null = null;
   const onEvent = ({ event, data }: ServerEvent): void => {
     if (event === "runner") onRunner((JSON.parse(data) as { state: string }).state === "gone");
-    if (event === "end") close = null;
     markStale(run);
   };
-  const open = (): void => {
-    close ??= openStream(`${runPath(run)}/events`, null, { onEvent, onConnection: (up) => noteConnection(run, up) });
+  const onConnection = (up: boolean): void => noteConnection(run, up);
+  const onEnd = (): void => {
+    close = null;
+  };
+  const openRunStream = (): void => {
+    close ??= openStream(`${runPath(run)}/events`, null, { onEvent, onConnection, onEnd });
   };
   // A run that had ended goes on when a person resumes it.
-  const reopen = (changed: string): void => {
+  const noteRunChange = (changed: string): void => {
     if (changed !== run) return;
     markStale(run);
-    open();
+    openRunStream();
   };
-  changeListeners.add(reopen);
-  open();
+  changeListeners.add(noteRunChange);
+  openRunStream();
   return () => {
-    changeListeners.delete(reopen);
+    changeListeners.delete(noteRunChange);
     close?.();
     down.delete(run);
   };

@@ -1,5 +1,5 @@
-// Documents that follow the server. In: the path of a document and its topic, which is a run's id or `RUNS`. Out: signals
-// with its value and its error; a document that is shown is fetched again when its topic changes.
+// Documents that follow the server. In: the path of a document and its topic, which is a run's id or `RUNS`. Out:
+// signals with its value and its error; a document that is shown is fetched again when its topic changes.
 
 import { type Signal, signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
@@ -60,9 +60,8 @@ export class Resource<T> implements Refreshable {
   readonly value: Signal<T | null> = signal(null);
   readonly error: Signal<ApiError | null> = signal(null);
   #text = "";
-  #loading = false;
+  #loading: AbortController | null = null;
   #again = false;
-  readonly #closed = new AbortController();
 
   constructor(readonly path: string) {}
 
@@ -75,16 +74,27 @@ export class Resource<T> implements Refreshable {
     void this.#load();
   }
 
+  /** Ends a fetch that goes on; the value stays. */
   close(): void {
-    this.#closed.abort();
+    this.#loading?.abort();
+    this.#loading = null;
+    this.#again = false;
+  }
+
+  #finishLoad(): void {
+    this.#loading = null;
+    if (!this.#again) return;
+    this.#again = false;
+    setTimeout(() => this.refresh(), REFRESH_MS);
   }
 
   async #load(): Promise<void> {
-    this.#loading = true;
+    const loading = new AbortController();
+    this.#loading = loading;
     try {
-      const response = await sendRequest(this.path, { signal: this.#closed.signal });
+      const response = await sendRequest(this.path, { signal: loading.signal });
       const text = await response.text();
-      if (this.#closed.signal.aborted) return;
+      if (loading.signal.aborted) return;
       // The same document again renders nothing again.
       if (text !== this.#text) {
         this.value.value = JSON.parse(text) as T;
@@ -92,28 +102,43 @@ export class Resource<T> implements Refreshable {
       }
       this.error.value = null;
     } catch (error) {
-      if (this.#closed.signal.aborted) return;
+      if (loading.signal.aborted) return;
       this.error.value = error instanceof ApiError ? error : new ApiError(0, String(error));
     } finally {
-      this.#loading = false;
-      if (this.#again && !this.#closed.signal.aborted) {
-        this.#again = false;
-        setTimeout(() => this.refresh(), REFRESH_MS);
-      }
+      if (!loading.signal.aborted) this.#finishLoad();
     }
   }
 }
 
-/** Shows the document at `path` for as long as the component is there; null shows none. */
-export function useResource<T>(topic: string, path: string | null): Resource<T> | null {
-  const resource = useMemo(() => (path === null ? null : new Resource<T>(path)), [path]);
+/** Documents that were shown last: who comes back to one sees it at once, and then as it is now. */
+const recent = new Map<string, Resource<unknown>>();
+const MOST_RECENT = 8;
+
+function takeRecent<T>(path: string): Resource<T> {
+  const known = recent.get(path) as Resource<T> | undefined;
+  recent.delete(path);
+  return known ?? new Resource<T>(path);
+}
+
+function keepRecent(resource: Resource<unknown>): void {
+  recent.set(resource.path, resource);
+  for (const path of recent.keys()) if (recent.size > MOST_RECENT) recent.delete(path);
+}
+
+/**
+ * Shows the document at `path` for as long as the component is there; null shows none. Without a topic it is fetched once,
+ * as it never changes.
+ */
+export function useResource<T>(topic: string | null, path: string | null): Resource<T> | null {
+  const resource = useMemo(() => (path === null ? null : takeRecent<T>(path)), [path]);
   useEffect(() => {
     if (!resource) return;
-    const hide = showResource(topic, resource);
+    const hide = topic === null ? null : showResource(topic, resource);
     resource.refresh();
     return () => {
-      hide();
+      hide?.();
       resource.close();
+      keepRecent(resource as Resource<unknown>);
     };
   }, [topic, resource]);
   return resource;

@@ -52,7 +52,11 @@ export function formatRoute(route: Route): string {
     if (route.step !== null) {
       path += `/step/${encodeURIComponent(route.step)}`;
       if (route.agent !== null) path += `/agent/${encodeURIComponent(route.agent)}`;
-      params.push(["view", route.view], ["turn", route.turn === null ? null : String(route.turn)], ["pane", route.pane]);
+      params.push(
+        ["view", route.view],
+        ["turn", route.turn === null ? null : String(route.turn)],
+        ["pane", route.pane],
+      );
     } else if (route.view) path += `/${route.view}`;
     params.push(["state", route.states.join(",")], ["q", route.search]);
   }
@@ -103,10 +107,10 @@ export function changeRun(fields: Partial<RunRoute>, replace = true): void {
 
 /** Follows the address from now on. */
 export function followAddress(): void {
-  const read = (): void => {
+  const readAddress = (): void => {
     route.value = parseRoute(location.hash);
   };
-  window.addEventListener("popstate", read);
-  window.addEventListener("hashchange", read);
-  read();
+  window.addEventListener("popstate", readAddress);
+  window.addEventListener("hashchange", readAddress);
+  readAddress();
 }

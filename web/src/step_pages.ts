@@ -1,5 +1,5 @@
-// The steps of a run by pages. In: a run and a filter. Out: rows by index; at most `MOST_PAGES` pages are kept, and only
-// those that are shown are fetched again.
+// The steps of a run by pages. In: a run and a filter. Out: rows by index; at most `MOST_PAGES` pages are kept, and
+// only those that are shown are fetched again.
 
 import { type Signal, signal } from "@preact/signals";
 import { ApiError, getJson, runPath } from "./api.ts";

@@ -58,6 +58,8 @@ export interface StreamHandlers {
   onEvent(event: ServerEvent): void;
   /** The connection went up or down. */
   onConnection(up: boolean): void;
+  /** The server has ended the stream for good. */
+  onEnd?(): void;
 }
 
 const RECONNECT_MS = 1000;
@@ -67,7 +69,9 @@ const SILENCE_MS = 40_000;
 /** Follows a stream until the result is called, the server ends it, or it says that there is nothing more. */
 export function openStream(path: string, from: string | null, handlers: StreamHandlers): () => void {
   const stopped = new AbortController();
-  void followStream(path, from, handlers, stopped.signal);
+  void followStream(path, from, handlers, stopped.signal).then(() => {
+    if (!stopped.signal.aborted) handlers.onEnd?.();
+  });
   return () => stopped.abort();
 }
 

@@ -1,4 +1,5 @@
-// Light and dark. In: the switch of the page. Out: `data-theme` of the document, and the colours that the canvas draws with.
+// Light and dark. In: the switch of the page. Out: `data-theme` of the document, and the colours that the canvas draws
+// with.
 
 import { computed, effect, signal } from "@preact/signals";
 
@@ -12,7 +13,7 @@ const systemDark = signal(dark.matches);
 export const theme = signal<Theme>(THEMES.find((name) => name === localStorage.getItem(KEY)) ?? "system");
 
 /** What is shown: `light` or `dark`. */
-export const shownTheme = computed(() => (theme.value === "system" ? (systemDark.value ? "dark" : "light") : theme.value));
+const shownTheme = computed(() => (theme.value === "system" ? (systemDark.value ? "dark" : "light") : theme.value));
 
 export function switchTheme(): void {
   theme.value = THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length] ?? "system";
@@ -53,8 +54,8 @@ export const colors = computed<Colors>(() => {
   const attribute = shownTheme.value;
   document.documentElement.dataset["theme"] = attribute;
   const style = getComputedStyle(document.documentElement);
-  const read = (name: string): string => style.getPropertyValue(name).trim();
-  return Object.fromEntries(Object.entries(COLORS).map(([name, variable]) => [name, read(variable)])) as Colors;
+  const readColor = (name: string): string => style.getPropertyValue(name).trim();
+  return Object.fromEntries(Object.entries(COLORS).map(([name, variable]) => [name, readColor(variable)])) as Colors;
 });
 
 export const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif";

@@ -6,18 +6,10 @@
 export type RunState = "running" | "resumable" | "succeeded" | "failed" | "damaged";
 
 export type StepStatus =
-  | "succeeded"
-  | "failed"
-  | "skipped"
-  | "running"
-  | "retrying"
-  | "idle"
-  | "stalled"
-  | "waiting"
-  | "cancelled";
+  "succeeded" | "failed" | "skipped" | "running" | "retrying" | "idle" | "stalled" | "waiting" | "cancelled";
 
 /** Every state that has a mark: of steps, of runs, and of boxes of the graph. */
-export type State = StepStatus | RunState | "pending" | "queued";
+export type State = StepStatus | RunState | "pending" | "queued" | "blocked";
 
 export interface Health {
   version: number | string;
@@ -80,7 +72,8 @@ export interface RunList {
 export interface RunDetails extends Run {
   as_of: string;
   folder: string;
-  counts: Partial<Record<StepStatus, number>>;
+  outputs: string;
+  counts: Partial<Record<StepStatus | "blocked", number>>;
   usage: { input: number; output: number; cost: number | null } | null;
   swarms: string[];
   steps: number;

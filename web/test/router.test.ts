@@ -9,7 +9,10 @@ const ROUTES: [string, Route][] = [
   ["#/new", { page: "new" }],
   ["#/run/20261127-131555-8k2m", runRoute("20261127-131555-8k2m")],
   ["#/run/R/graph", runRoute("R", { view: "graph" })],
-  ["#/run/R/steps?state=failed,waiting&q=a%2Fb", runRoute("R", { view: "steps", states: ["failed", "waiting"], search: "a/b" })],
+  [
+    "#/run/R/steps?state=failed,waiting&q=a%2Fb",
+    runRoute("R", { view: "steps", states: ["failed", "waiting"], search: "a/b" }),
+  ],
   ["#/run/R/step/items%2F3%2Fcode?turn=2&pane=diff", runRoute("R", { step: "items/3/code", turn: 2, pane: "diff" })],
   ["#/run/R/step/team/agent/a1?view=swarm", runRoute("R", { step: "team", agent: "a1", view: "swarm" })],
   ["#/run/R/step/50%25?view=steps", runRoute("R", { step: "50%", view: "steps" })],

@@ -60,7 +60,10 @@ test("a short idle time is not folded", () => {
 
 test("a bar without an end goes on to the end of the range", () => {
   const scale = buildScale([[0, 0, null, "running", 1]], 0, 5000, true);
-  assert.deepEqual(scale.segments.map(({ folded }) => folded), [false]);
+  assert.deepEqual(
+    scale.segments.map(({ folded }) => folded),
+    [false],
+  );
 });
 
 test("a timeline without bars, or of no length, has a scale", () => {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { EventParser, type ServerEvent } from "../src/stream.ts";
 
 const TEXT =
-  "retry: 1000\n\n: keep\n\nid: 7-aa\nevent: record\ndata: {\"seq\":7}\n\n" +
+  'retry: 1000\n\n: keep\n\nid: 7-aa\nevent: record\ndata: {"seq":7}\n\n' +
   "event: lagged\ndata:\n\nid: 8-bb\r\nevent: record\r\ndata: one\r\ndata:  two\r\n\r\nevent: end\ndata: {}\n\n";
 
 const EVENTS: ServerEvent[] = [

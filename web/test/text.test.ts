@@ -39,7 +39,11 @@ test("a tail keeps the last lines", () => {
   for (let piece = 0; piece < 100; piece += 1) {
     tail.add(encoder.encode(Array.from({ length: 70 }, (_, line) => `${piece * 70 + line}\n`).join("")), true);
   }
-  const lines = tail.blocks.map(({ text }) => text).join("").trimEnd().split("\n");
+  const lines = tail.blocks
+    .map(({ text }) => text)
+    .join("")
+    .trimEnd()
+    .split("\n");
   assert.ok(lines.length <= MOST_LINES && lines.length > MOST_LINES - 200, String(lines.length));
   assert.equal(lines.at(-1), "6999");
 });

@@ -19,6 +19,11 @@ export class Camera {
     return { x: this.x, y: this.y, w: this.width / this.scale, h: this.height / this.scale };
   }
 
+  /** Where the middle of an area of the picture is on the canvas. */
+  placeOf({ x, y, w, h }: Area): { x: number; y: number } {
+    return { x: (x + w / 2 - this.x) * this.scale, y: (y + h / 2 - this.y) * this.scale };
+  }
+
   drag(dx: number, dy: number): void {
     this.x -= dx / this.scale;
     this.y -= dy / this.scale;

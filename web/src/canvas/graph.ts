@@ -11,7 +11,10 @@ import { type Area, Grid, touches } from "./grid.ts";
 import { drawText, fitText, tracePath, traceShape } from "./shapes.ts";
 
 const WIRES_FROM = 0.15;
+const SHAPES_FROM = 0.3;
 const TEXT_FROM = 0.5;
+/** The least length in pixels of the pieces that a wire is drawn with. */
+const LEAST_PIECE = 3;
 /** The least size in pixels of a box that failed or waits, so that it is seen from far away. */
 const LEAST_DOT = 4;
 /** The least width in pixels of a frame whose title is written. */
@@ -72,7 +75,10 @@ export class GraphPicture {
     let least = Infinity;
     for (let other = 0; other < this.count; other += 1) {
       const to = centerOf(this.areaOf(other));
-      const [along, across] = [(to.x - from.x) * dx + (to.y - from.y) * dy, (to.x - from.x) * dy + (to.y - from.y) * dx];
+      const [along, across] = [
+        (to.x - from.x) * dx + (to.y - from.y) * dy,
+        (to.x - from.x) * dy + (to.y - from.y) * dx,
+      ];
       if (other === box || along < 1) continue;
       const distance = along + 2.5 * Math.abs(across);
       if (distance < least) [best, least] = [other, distance];
@@ -109,7 +115,9 @@ export class GraphPicture {
 
   /** Draws the frames that are seen, the outer ones first, and returns them. */
   #drawFrames(context: CanvasRenderingContext2D, area: Area, colors: Colors, scale: number): number[] {
-    const seen = this.layout.frames.id.map((_, frame) => frame).filter((frame) => touches(this.#frameArea(frame), area));
+    const seen = this.layout.frames.id
+      .map((_, frame) => frame)
+      .filter((frame) => touches(this.#frameArea(frame), area));
     context.lineWidth = 1 / Math.min(scale, 1);
     context.fillStyle = colors.surface;
     context.strokeStyle = colors.line;
@@ -133,7 +141,11 @@ export class GraphPicture {
     const size = 12 / Math.min(1, scale * 2);
     context.font = `600 ${size}px ${MONO}`;
     const far = scale < TEXT_FROM;
-    const words = fitText(context, far ? (title[frame] ?? "") : [title[frame], ...(notes[frame] ?? [])].join("  ·  "), w - 20);
+    const words = fitText(
+      context,
+      far ? (title[frame] ?? "") : [title[frame], ...(notes[frame] ?? [])].join("  ·  "),
+      w - 20,
+    );
     if (scale < WIRES_FROM) {
       context.fillStyle = colors.page;
       context.fillRect(x, y, context.measureText(words).width + size, size * 1.5);
@@ -177,7 +189,7 @@ export class GraphPicture {
       context.strokeStyle = kinds[name];
       context.setLineDash(name === "message" ? [5, 3] : []);
       context.beginPath();
-      for (const wire of wires) for (const part of path[wire] ?? []) tracePath(context, part);
+      for (const wire of wires) for (const part of path[wire] ?? []) tracePath(context, part, LEAST_PIECE / scale);
       context.stroke();
       if (!tips) continue;
       context.setLineDash([]);
@@ -210,6 +222,10 @@ export class GraphPicture {
       context.beginPath();
       for (const box of group) {
         const area = this.areaOf(box);
+        if (scale < SHAPES_FROM) {
+          context.rect(area.x, area.y, area.w, area.h);
+          continue;
+        }
         if (many[box]) traceShape(context, shape[box] ?? "", { ...area, x: area.x + 4, y: area.y + 4 });
         traceShape(context, shape[box] ?? "", area);
       }

@@ -76,6 +76,7 @@ function cellsOf({ x, y, w, h }: Area, most: number): number[] | null {
   const [top, bottom] = [Math.floor(y / CELL), Math.floor((y + h) / CELL)];
   if ((right - left + 1) * (bottom - top + 1) > most) return null;
   const keys: number[] = [];
-  for (let row = top; row <= bottom; row += 1) for (let column = left; column <= right; column += 1) keys.push(row * 0x100000 + column);
+  for (let row = top; row <= bottom; row += 1)
+    for (let column = left; column <= right; column += 1) keys.push(row * 0x100000 + column);
   return keys;
 }

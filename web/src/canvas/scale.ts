@@ -32,7 +32,8 @@ export function buildScale(bars: readonly Bar[], from: number, to: number, fold:
   const end = Math.max(to, from + 1);
   const busy = mergeBusy(bars, from, end);
   const total = busy.reduce((sum, [start, stop]) => sum + stop - start, 0);
-  const gaps = fold && total > 0 ? findGaps(busy, from, end).filter(([start, stop]) => stop - start > total * FOLD_FROM) : [];
+  const gaps =
+    fold && total > 0 ? findGaps(busy, from, end).filter(([start, stop]) => stop - start > total * FOLD_FROM) : [];
   const segments = placeSegments(cutRange(from, end, gaps), total * FOLD_WIDTH);
   return { segments, place: (time) => placeTime(segments, time) };
 }
@@ -101,8 +102,8 @@ function placeTime(segments: Segment[], time: number): number {
 }
 
 const STEPS = [
-  1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5, 36e5, 72e5, 216e5, 432e5,
-  864e5,
+  1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5, 36e5, 72e5, 216e5,
+  432e5, 864e5,
 ];
 
 /** The times of the ticks of a segment: its begin, and round times so that there are about `most` of them. */
@@ -112,6 +113,7 @@ export function tickTimes(segment: Segment, origin: number, most: number): numbe
   if (most < 1) return [segment.from];
   const step = STEPS.find((size) => span / size <= most) ?? span;
   const times = [segment.from];
-  for (let time = origin + (Math.floor((segment.from - origin) / step) + 1) * step; time < segment.to; time += step) times.push(time);
+  for (let time = origin + (Math.floor((segment.from - origin) / step) + 1) * step; time < segment.to; time += step)
+    times.push(time);
   return times;
 }

@@ -12,7 +12,20 @@ export function traceShape(context: CanvasRenderingContext2D, shape: string, { x
   else if (shape === "value") tracePolygon(context, [x + SLANT, y, x + w, y, x + w - SLANT, y + h, x, y + h]);
   else if (shape === "gate") {
     const middle = y + h / 2;
-    tracePolygon(context, [x, middle, x + SLANT, y, x + w - SLANT, y, x + w, middle, x + w - SLANT, y + h, x + SLANT, y + h]);
+    tracePolygon(context, [
+      x,
+      middle,
+      x + SLANT,
+      y,
+      x + w - SLANT,
+      y,
+      x + w,
+      middle,
+      x + w - SLANT,
+      y + h,
+      x + SLANT,
+      y + h,
+    ]);
   } else {
     context.rect(x, y, w, h);
     if (shape === "call") context.rect(x + 3, y + 3, w - 6, h - 6);
@@ -24,14 +37,27 @@ function tracePolygon(context: CanvasRenderingContext2D, points: number[]): void
   context.closePath();
 }
 
-/** Adds a line through points that are given as `[x0, y0, x1, y1, …]`. */
-export function tracePath(context: CanvasRenderingContext2D, points: number[]): void {
-  context.moveTo(points[0] ?? 0, points[1] ?? 0);
-  for (let at = 2; at + 1 < points.length; at += 2) context.lineTo(points[at] ?? 0, points[at + 1] ?? 0);
+/** Adds a line through points that are given as `[x0, y0, x1, y1, …]`; leaves out those that are nearer than `least`. */
+export function tracePath(context: CanvasRenderingContext2D, points: number[], least = 0): void {
+  let [lastX, lastY] = [points[0] ?? 0, points[1] ?? 0];
+  context.moveTo(lastX, lastY);
+  const end = points.length - 2;
+  for (let at = 2; at <= end; at += 2) {
+    const [x, y] = [points[at] ?? 0, points[at + 1] ?? 0];
+    if (at < end && Math.abs(x - lastX) + Math.abs(y - lastY) < least) continue;
+    context.lineTo(x, y);
+    [lastX, lastY] = [x, y];
+  }
 }
 
 /** Writes lines, one below the other, in the middle of a height. */
-export function drawText(context: CanvasRenderingContext2D, lines: string[], x: number, y: number, height: number): void {
+export function drawText(
+  context: CanvasRenderingContext2D,
+  lines: string[],
+  x: number,
+  y: number,
+  height: number,
+): void {
   context.textBaseline = "middle";
   const step = height / lines.length;
   lines.forEach((line, at) => context.fillText(line, x, y + step * (at + 0.5)));

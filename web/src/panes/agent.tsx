@@ -6,6 +6,7 @@ import { stepPath } from "../api.ts";
 import { formatClock, formatTokens, formatValue } from "../format.ts";
 import { useKeys } from "../keys.ts";
 import { Empty, Loaded } from "../parts/load.tsx";
+import type { RunFolders } from "../parts/text.tsx";
 import { useResource } from "../resource.ts";
 import { changeRun } from "../router.ts";
 import type { AgentDetails, AgentTurn } from "../types.ts";
@@ -19,7 +20,7 @@ interface Props {
   run: string;
   label: string;
   agent: string;
-  folder: string;
+  folders: RunFolders;
   pane: string | null;
 }
 
@@ -29,20 +30,23 @@ export function AgentPane(props: Props): JSX.Element {
   return <Loaded resource={details}>{(value) => <AgentBody {...props} details={value} />}</Loaded>;
 }
 
-function AgentBody({ run, folder, pane, details }: Props & { details: AgentDetails }): JSX.Element {
+function AgentBody({ run, folders, pane, details }: Props & { details: AgentDetails }): JSX.Element {
   const { turns, mailbox, usage } = details;
   const panes = [
     { id: "overview", name: "Overview", count: null },
     { id: "turns", name: "Turns", count: turns.length },
     { id: "mailbox", name: "Mailbox", count: mailbox.length },
   ];
-  const at = Math.max(0, panes.findIndex(({ id }) => id === pane));
+  const at = Math.max(
+    0,
+    panes.findIndex(({ id }) => id === pane),
+  );
   const shown = panes[at]?.id;
-  const show = (by: number): void => {
+  const movePane = (by: number): void => {
     const to = panes[(at + by + panes.length) % panes.length];
     if (to) changeRun({ pane: to.id });
   };
-  useKeys("panel", { left: () => show(-1), right: () => show(1) });
+  useKeys("panel", { left: () => movePane(-1), right: () => movePane(1) });
   return (
     <>
       <PaneTabs panes={panes} shown={at} />
@@ -63,14 +67,14 @@ function AgentBody({ run, folder, pane, details }: Props & { details: AgentDetai
             ]}
           />
         )}
-        {shown === "turns" && <Turns run={run} folder={folder} turns={turns} />}
+        {shown === "turns" && <Turns run={run} folders={folders} turns={turns} />}
         {shown === "mailbox" && <Mailbox details={details} />}
       </div>
     </>
   );
 }
 
-function Turns({ run, folder, turns }: { run: string; folder: string; turns: AgentTurn[] }): JSX.Element {
+function Turns({ run, folders, turns }: { run: string; folders: RunFolders; turns: AgentTurn[] }): JSX.Element {
   if (turns.length === 0) return <Empty>The agent has taken no turn.</Empty>;
   return (
     <>
@@ -103,7 +107,7 @@ function Turns({ run, folder, turns }: { run: string; folder: string; turns: Age
             </div>
           ))}
           <h4>Prompt</h4>
-          <PromptTexts run={run} folder={folder} paths={turn.paths} />
+          <PromptTexts run={run} folders={folders} paths={turn.paths} />
         </OpenDetails>
       ))}
     </>

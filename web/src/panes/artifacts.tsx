@@ -1,35 +1,35 @@
-// The panes of artifacts and of context packs. In: the artifacts of a step. Out: a list, and the text of the one that is
-// open.
+// The panes of artifacts and of context packs. In: the artifacts of a step. Out: a list, and the text of the one that
+// is open.
 
 import type { JSX } from "preact";
 import { runPath } from "../api.ts";
 import { formatBytes } from "../format.ts";
 import { Empty, Loaded } from "../parts/load.tsx";
-import { FileText, pathInRun, PlainText } from "../parts/text.tsx";
+import { FileText, pathInRun, PlainText, type RunFolders } from "../parts/text.tsx";
 import { useResource } from "../resource.ts";
 import type { Artifact, ArtifactText } from "../types.ts";
 import { OpenDetails } from "./open_details.tsx";
 import type { PaneProps } from "./table.tsx";
 
-export function ArtifactPane({ run, folder, details, turn }: PaneProps): JSX.Element {
+export function ArtifactPane({ run, folders, details, turn }: PaneProps): JSX.Element {
   const found = details.artifacts.filter((artifact) => artifact.turn === turn);
   if (found.length === 0) return <Empty>Attempt {turn} has left no artifact.</Empty>;
   return (
     <>
       {found.map((artifact) => (
-        <ArtifactCard key={artifact.ref} run={run} folder={folder} artifact={artifact} open={false} />
+        <ArtifactCard key={artifact.ref} run={run} folders={folders} artifact={artifact} open={false} />
       ))}
     </>
   );
 }
 
-export function PackPane({ run, folder, details, turn }: PaneProps): JSX.Element {
+export function PackPane({ run, folders, details, turn }: PaneProps): JSX.Element {
   const packs = details.artifacts.filter(({ kind }) => kind === "contextpack");
   if (packs.length === 0) return <Empty>The step has no context pack.</Empty>;
   return (
     <>
       {packs.map((pack) => (
-        <ArtifactCard key={pack.ref} run={run} folder={folder} artifact={pack} open={pack.turn === turn} />
+        <ArtifactCard key={pack.ref} run={run} folders={folders} artifact={pack} open={pack.turn === turn} />
       ))}
     </>
   );
@@ -37,12 +37,12 @@ export function PackPane({ run, folder, details, turn }: PaneProps): JSX.Element
 
 interface CardProps {
   run: string;
-  folder: string;
+  folders: RunFolders;
   artifact: Artifact;
   open: boolean;
 }
 
-function ArtifactCard({ run, folder, artifact, open }: CardProps): JSX.Element {
+function ArtifactCard({ run, folders, artifact, open }: CardProps): JSX.Element {
   const { ref, kind, bytes, pack, turn, omitted, files, added, removed } = artifact;
   return (
     <OpenDetails
@@ -70,19 +70,22 @@ function ArtifactCard({ run, folder, artifact, open }: CardProps): JSX.Element {
           ))}
         </ul>
       )}
-      <ArtifactBody run={run} folder={folder} artifact={artifact} />
+      <ArtifactBody run={run} folders={folders} artifact={artifact} />
     </OpenDetails>
   );
 }
 
-function ArtifactBody({ run, folder, artifact }: Omit<CardProps, "open">): JSX.Element {
-  const path = pathInRun(folder, artifact.path);
+function ArtifactBody({ run, folders, artifact }: Omit<CardProps, "open">): JSX.Element {
+  const path = pathInRun(folders, artifact.path);
   if (path) return <FileText run={run} path={path} label={artifact.ref} />;
   return <JournalText run={run} artifact={artifact} />;
 }
 
 /** The text of an artifact that has no file of its own. */
 function JournalText({ run, artifact: { kind, id, ref } }: { run: string; artifact: Artifact }): JSX.Element {
-  const text = useResource<ArtifactText>(run, `${runPath(run)}/artifacts/${encodeURIComponent(kind)}/${encodeURIComponent(id)}`);
+  const text = useResource<ArtifactText>(
+    run,
+    `${runPath(run)}/artifacts/${encodeURIComponent(kind)}/${encodeURIComponent(id)}`,
+  );
   return <Loaded resource={text}>{(value) => <PlainText text={value.text} label={ref} />}</Loaded>;
 }

@@ -6,7 +6,7 @@ import { ApiError, getJson, readFile, runPath } from "../api.ts";
 import { type DiffFile, parseDiff } from "../diff.ts";
 import { formatBytes, formatPlural } from "../format.ts";
 import { Empty } from "../parts/load.tsx";
-import { pathInRun } from "../parts/text.tsx";
+import { pathInRun, type RunFolders } from "../parts/text.tsx";
 import type { Artifact, ArtifactText } from "../types.ts";
 import { OpenDetails } from "./open_details.tsx";
 import type { PaneProps } from "./table.tsx";
@@ -16,30 +16,30 @@ const MOST_BYTES = 1 << 20;
 const OPEN_LINES = 400;
 const LINES = 1000;
 
-export function DiffPane({ run, folder, details, turn }: PaneProps): JSX.Element {
+export function DiffPane({ run, folders, details, turn }: PaneProps): JSX.Element {
   const diffs = details.diffs.filter((diff) => diff.turn === turn);
   if (diffs.length === 0) return <Empty>Attempt {turn} has left no diff.</Empty>;
   return (
     <>
       {diffs.map((diff) => (
-        <Diff key={diff.ref} run={run} folder={folder} diff={diff} />
+        <Diff key={diff.ref} run={run} folders={folders} diff={diff} />
       ))}
     </>
   );
 }
 
-function Diff({ run, folder, diff }: { run: string; folder: string; diff: Artifact }): JSX.Element {
+function Diff({ run, folders, diff }: { run: string; folders: RunFolders; diff: Artifact }): JSX.Element {
   const [files, setFiles] = useState<DiffFile[] | null>(null);
   const [error, setError] = useState<string | null>(null);
   useEffect(() => {
     const abort = new AbortController();
-    readDiff(run, folder, diff, abort.signal)
+    readDiff(run, folders, diff, abort.signal)
       .then((text) => setFiles(parseDiff(text)))
       .catch((failure: unknown) => {
         if (!abort.signal.aborted) setError(failure instanceof ApiError ? failure.message : String(failure));
       });
     return () => abort.abort();
-  }, [run, folder, diff.ref]);
+  }, [run, folders, diff.ref]);
   if (error) return <Empty>{error}</Empty>;
   if (!files) return <p class="empty loading">Loading…</p>;
   let open = OPEN_LINES;
@@ -63,8 +63,8 @@ function Diff({ run, folder, diff }: { run: string; folder: string; diff: Artifa
   );
 }
 
-async function readDiff(run: string, folder: string, diff: Artifact, abort: AbortSignal): Promise<string> {
-  const path = pathInRun(folder, diff.path);
+async function readDiff(run: string, folders: RunFolders, diff: Artifact, abort: AbortSignal): Promise<string> {
+  const path = pathInRun(folders, diff.path);
   if (path) return new TextDecoder().decode((await readFile(run, path, 0, MOST_BYTES, abort)).bytes);
   const url = `${runPath(run)}/artifacts/${encodeURIComponent(diff.kind)}/${encodeURIComponent(diff.id)}`;
   return (await getJson<ArtifactText>(url, abort)).text;

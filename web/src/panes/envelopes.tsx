@@ -1,5 +1,5 @@
-// The panes of envelopes: what came in, what went out, and what each turn read. In: the envelopes of a step. Out: each one
-// as it was sent.
+// The panes of envelopes: what came in, what went out, and what each turn read. In: the envelopes of a step. Out: each
+// one as it was sent.
 
 import type { JSX } from "preact";
 import { formatClock, formatValue } from "../format.ts";
@@ -73,21 +73,21 @@ interface EnvelopeProps {
 }
 
 function Envelope({ at, envelope, other, note }: EnvelopeProps): JSX.Element {
-  const read = (name: string): string => {
+  const readField = (name: string): string => {
     const value = typeof envelope === "object" && envelope !== null ? (envelope as Record<string, unknown>)[name] : "";
     return typeof value === "string" ? value : "";
   };
   return (
     <details open class="card">
       <summary>
-        <span class="mono strong">{read("id")}</span> {read("kind")} {other === "fromNodeId" ? "from" : "to"}{" "}
-        <span class="mono">{read(other)}</span>
+        <span class="mono strong">{readField("id")}</span> {readField("kind")} {other === "fromNodeId" ? "from" : "to"}{" "}
+        <span class="mono">{readField(other)}</span>
         <span class="spacer" />
         <span class="muted">
           {note} {formatClock(at)}
         </span>
       </summary>
-      <pre class="text" tabIndex={0} role="region" aria-label={`Envelope ${read("id")}`}>
+      <pre class="text" tabIndex={0} role="region" aria-label={`Envelope ${readField("id")}`}>
         {formatValue(envelope)}
       </pre>
     </details>

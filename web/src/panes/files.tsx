@@ -1,5 +1,5 @@
-// The pane of files: what an agent that works by files was given and left. In: the files of an attempt. Out: lists; a file
-// of the run's folder opens in place.
+// The pane of files: what an agent that works by files was given and left. In: the files of an attempt. Out: lists; a
+// file of the run's folder opens in place.
 
 import type { JSX } from "preact";
 import { formatBytes, formatPlural } from "../format.ts";

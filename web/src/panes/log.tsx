@@ -3,7 +3,7 @@
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, readFile } from "../api.ts";
+import { readFile } from "../api.ts";
 import { formatBytes } from "../format.ts";
 import { useKeys } from "../keys.ts";
 import { Empty } from "../parts/load.tsx";
@@ -15,12 +15,12 @@ const FIRST_BYTES = 128 * 1024;
 const NEXT_BYTES = 1 << 20;
 const POLL_MS = 1000;
 
-export function LogPane({ run, folder, details, turn }: PaneProps): JSX.Element {
+export function LogPane({ run, folders, details, turn }: PaneProps): JSX.Element {
   const [chosen, setChosen] = useState<"stdout" | "stderr">("stdout");
   const paths = details.tries.find((one) => one.attempt === turn)?.paths ?? {};
   const streams = (["stdout", "stderr"] as const).filter((name) => paths[name]);
   const stream = streams.includes(chosen) ? chosen : streams[0];
-  const path = stream ? pathInRun(folder, paths[stream]) : null;
+  const path = stream ? pathInRun(folders, paths[stream]) : null;
   if (!stream || !path) return <Empty>Attempt {turn} has written no log.</Empty>;
   const goesOn = details.ended_ms === null && turn === details.attempts;
   return (
@@ -28,7 +28,13 @@ export function LogPane({ run, folder, details, turn }: PaneProps): JSX.Element 
       {streams.length > 1 && (
         <div class="filters">
           {streams.map((name) => (
-            <button key={name} type="button" class="chip" aria-pressed={name === stream} onClick={() => setChosen(name)}>
+            <button
+              key={name}
+              type="button"
+              class="chip"
+              aria-pressed={name === stream}
+              onClick={() => setChosen(name)}
+            >
               {name === "stdout" ? "Standard output" : "Standard error"}
             </button>
           ))}
@@ -45,37 +51,42 @@ function Tail({ run, path, goesOn }: { run: string; path: string; goesOn: boolea
   const [error, setError] = useState<string | null>(null);
   const [follow, setFollow] = useState(true);
   const box = useRef<HTMLDivElement>(null);
+  // While a person reads further up, nothing is added and so nothing moves.
+  const follows = useRef(follow);
+  follows.current = follow;
   useKeys("panel", { follow: () => setFollow(!follow) });
 
   useEffect(() => {
     const abort = new AbortController();
     let read: number | null = null;
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const poll = async (): Promise<void> => {
+    const readNext = async (): Promise<void> => {
+      const [offset, limit] = read === null ? [-FIRST_BYTES, FIRST_BYTES] : [read, NEXT_BYTES];
+      const part = await readFile(run, path, offset, limit, abort.signal);
+      // A file that is shorter than before was written anew.
+      const anew = part.total < (read ?? 0);
+      if (anew) tail.clear();
+      tail.add(part.bytes, read !== null || part.from === 0);
+      read = anew ? null : part.from + part.bytes.length;
+      setTotal(part.total);
+    };
+    const pollFile = async (): Promise<void> => {
       try {
-        const part: { bytes: Uint8Array; from: number; total: number } =
-          read === null
-            ? await readFile(run, path, -FIRST_BYTES, FIRST_BYTES, abort.signal)
-            : await readFile(run, path, read, NEXT_BYTES, abort.signal);
-        if (part.total < (read ?? 0)) tail.clear();
-        if (part.bytes.length > 0) tail.add(part.bytes, read !== null || part.from === 0);
-        read = part.from + part.bytes.length;
-        setTotal(read);
+        if (follows.current) await readNext();
         setError(null);
       } catch (failure) {
         if (abort.signal.aborted) return;
-        // Nothing lies beyond the end of a file that has not grown.
-        if (!(failure instanceof ApiError && failure.status === 416)) setError(failure instanceof Error ? failure.message : String(failure));
+        setError(failure instanceof Error ? failure.message : String(failure));
       }
-      if (goesOn && follow) timer = setTimeout(() => void poll(), POLL_MS);
+      if (goesOn) timer = setTimeout(() => void pollFile(), POLL_MS);
     };
     tail.clear();
-    void poll();
+    void pollFile();
     return () => {
       abort.abort();
       clearTimeout(timer);
     };
-  }, [run, path, goesOn, follow]);
+  }, [run, path, goesOn]);
 
   useEffect(() => {
     if (follow) box.current?.scrollTo(0, box.current.scrollHeight);

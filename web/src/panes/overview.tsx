@@ -1,5 +1,5 @@
-// The pane of a step's main facts. In: its details. Out: a list of facts, the end of its standard error, and what it waits
-// for.
+// The pane of a step's main facts. In: its details. Out: a list of facts, the end of its standard error, and what it
+// waits for.
 
 import type { ComponentChildren, JSX } from "preact";
 import { formatCost, formatDate, formatDuration, formatTokens, formatValue } from "../format.ts";
@@ -8,11 +8,22 @@ import { FileText, pathInRun } from "../parts/text.tsx";
 import { changeRun } from "../router.ts";
 import type { PaneProps } from "./table.tsx";
 
-export function OverviewPane({ run, folder, details, turn }: PaneProps): JSX.Element {
-  const { usage, started_ms: began, ended_ms: ended, exit, stderr, session, fallback, repairs, pending, swarm } = details;
+export function OverviewPane({ run, folders, details, turn }: PaneProps): JSX.Element {
+  const {
+    usage,
+    started_ms: began,
+    ended_ms: ended,
+    exit,
+    stderr,
+    session,
+    fallback,
+    repairs,
+    pending,
+    swarm,
+  } = details;
   const attempt = details.tries.find((one) => one.attempt === turn);
   const output = attempt?.paths.output ?? null;
-  const outputInRun = pathInRun(folder, output);
+  const outputInRun = pathInRun(folders, output);
   return (
     <>
       <Facts

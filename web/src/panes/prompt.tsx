@@ -1,15 +1,15 @@
-// The pane of prompts: what the agent was sent in an attempt. In: the prompts of a step. Out: the blocks with their sizes,
-// and the texts as they were sent.
+// The pane of prompts: what the agent was sent in an attempt. In: the prompts of a step. Out: the blocks with their
+// sizes, and the texts as they were sent.
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { formatBytes } from "../format.ts";
 import { Empty } from "../parts/load.tsx";
-import { FileText, pathInRun } from "../parts/text.tsx";
+import { FileText, pathInRun, type RunFolders } from "../parts/text.tsx";
 import type { EffectivePrompt, PromptPaths, TurnPrompt } from "../types.ts";
 import type { PaneProps } from "./table.tsx";
 
-export function PromptPane({ run, folder, details, turn }: PaneProps): JSX.Element {
+export function PromptPane({ run, folders, details, turn }: PaneProps): JSX.Element {
   const prompts = details.prompts.filter((prompt) => prompt.turn === turn);
   const attempt = details.tries.find((one) => one.attempt === turn);
   if (prompts.length > 0) {
@@ -19,7 +19,7 @@ export function PromptPane({ run, folder, details, turn }: PaneProps): JSX.Eleme
           <section class="block" key={`${prompt.fallback} ${prompt.repair}`}>
             <h3>{namePrompt(prompt)}</h3>
             {prompt.effective && <Blocks effective={prompt.effective} />}
-            <PromptTexts run={run} folder={folder} paths={prompt.paths} />
+            <PromptTexts run={run} folders={folders} paths={prompt.paths} />
           </section>
         ))}
       </>
@@ -27,7 +27,7 @@ export function PromptPane({ run, folder, details, turn }: PaneProps): JSX.Eleme
   }
   const { prompt = null, system = null } = attempt?.paths ?? {};
   if (!prompt) return <Empty>Attempt {turn} has sent no prompt.</Empty>;
-  return <PromptTexts run={run} folder={folder} paths={{ prompt, system }} />;
+  return <PromptTexts run={run} folders={folders} paths={{ prompt, system }} />;
 }
 
 function namePrompt({ turn, fallback, repair }: TurnPrompt): string {
@@ -66,12 +66,20 @@ const KINDS = { prompt: "As sent", full: "Whole", system: "System", blocks: "Blo
 type Kind = keyof typeof KINDS;
 
 /** The texts of a prompt, one at a time. */
-export function PromptTexts({ run, folder, paths }: { run: string; folder: string; paths: PromptPaths }): JSX.Element {
+export function PromptTexts({
+  run,
+  folders,
+  paths,
+}: {
+  run: string;
+  folders: RunFolders;
+  paths: PromptPaths;
+}): JSX.Element {
   const kinds = (Object.keys(KINDS) as Kind[]).filter((kind) => paths[kind]);
   const [chosen, setChosen] = useState<Kind>("prompt");
   const kind = kinds.includes(chosen) ? chosen : kinds[0];
   if (!kind) return <Empty>No text was kept.</Empty>;
-  const path = pathInRun(folder, paths[kind]);
+  const path = pathInRun(folders, paths[kind]);
   return (
     <>
       {kinds.length > 1 && (

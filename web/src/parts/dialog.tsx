@@ -3,6 +3,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { useKeys } from "../keys.ts";
+import { Notice } from "./notice.tsx";
 
 interface Props {
   title: string;
@@ -43,6 +44,8 @@ export function Dialog({ title, class: name = "", onClose, children }: Props): J
         </header>
         {children}
       </div>
+      {/* What lies below a modal dialog is not read out. */}
+      <Notice />
     </dialog>
   );
 }

@@ -6,10 +6,9 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { postJson, runPath } from "../api.ts";
 import { formatAge } from "../format.ts";
 import { useKeys } from "../keys.ts";
-import { canAct, now, waits } from "../live.ts";
+import { canAct, health, now, waits } from "../live.ts";
 import { formatRoute, runRoute } from "../router.ts";
 import type { Wait } from "../types.ts";
-import { markOf } from "../states.ts";
 import { StateMark } from "./mark.tsx";
 import { giveOrder, notify } from "./notice.tsx";
 
@@ -17,7 +16,7 @@ interface Props {
   wait: Wait;
   /** Whether the keys for approve and deny are for this question. */
   active: boolean;
-  /** Whether it names its run: it does where the questions of several runs are listed. */
+  /** Whether it names its run, and is a part of the page by itself: where the questions of several runs are listed. */
   namesRun?: boolean;
 }
 
@@ -30,17 +29,18 @@ export function Question({ wait, active, namesRun = false }: Props): JSX.Element
   const [choice, setChoice] = useState<string | null>(null);
   const form = useRef<HTMLFormElement>(null);
   const enabled = canAct.value;
-  const pick = (picked: string | undefined): void | false => {
+  const readOnly = health.value?.read_only === true;
+  const pickChoice = (picked: string | undefined): void | false => {
     if (!active || !enabled || picked === undefined) return false;
     if (form.current?.reportValidity()) setChoice(picked);
   };
   useKeys("panel", {
-    approve: () => pick(wait.choices[0]),
-    deny: () => pick(wait.choices.at(-1)),
+    approve: () => pickChoice(wait.choices[0]),
+    deny: () => pickChoice(wait.choices.at(-1)),
     back: () => (choice === null ? false : setChoice(null)),
   });
 
-  const send = async (): Promise<void> => {
+  const sendAnswer = async (): Promise<void> => {
     if (!form.current || choice === null) return;
     const body = readAnswer(form.current, choice, wait);
     setChoice(null);
@@ -50,12 +50,13 @@ export function Question({ wait, active, namesRun = false }: Props): JSX.Element
     waits.refresh();
   };
 
+  const Heading = namesRun ? "h2" : "h3";
   const heading = `question-${waitId(wait)}`;
   return (
     <section class={active ? "question active" : "question"} aria-labelledby={heading}>
       <header>
-        <StateMark state="waiting" mark={{ word: wait.kind, color: "wait", path: markOf("waiting").path }} />
-        <h3 id={heading}>{wait.title}</h3>
+        <StateMark state="waiting" />
+        <Heading id={heading}>{wait.title}</Heading>
       </header>
       <p class="facts">
         <a href={formatRoute(runRoute(wait.run, { step: wait.step }))}>
@@ -65,7 +66,7 @@ export function Question({ wait, active, namesRun = false }: Props): JSX.Element
         {wait.expiry && <span>{wait.expiry}</span>}
       </p>
       {wait.lines.length > 0 && (
-        <pre class="asked" tabIndex={0} role="region" aria-label="What is asked">
+        <pre class="asked" tabIndex={0} role="region" aria-label={`What is asked: ${wait.title}`}>
           {wait.lines.join("\n")}
         </pre>
       )}
@@ -73,11 +74,13 @@ export function Question({ wait, active, namesRun = false }: Props): JSX.Element
         ref={form}
         onSubmit={(event) => {
           event.preventDefault();
-          void send();
+          void sendAnswer();
         }}
       >
         {enabled && <AnswerFields wait={wait} />}
-        {choice === null ? (
+        {readOnly ? (
+          <p class="muted">It can be answered with: {wait.choices.join(", ")}</p>
+        ) : choice === null ? (
           <div class="choices">
             {wait.choices.map((word, at) => (
               <button
@@ -94,7 +97,9 @@ export function Question({ wait, active, namesRun = false }: Props): JSX.Element
                 {active && at > 0 && at === wait.choices.length - 1 && <kbd>d</kbd>}
               </button>
             ))}
-            {wait.choices.length === 0 && <span class="muted">Answer with `swarmc approve`: several steps have its name.</span>}
+            {wait.choices.length === 0 && (
+              <span class="muted">Answer with `swarmc approve`: several steps have its name.</span>
+            )}
           </div>
         ) : (
           <ConfirmLine text={repeatAnswer(wait, choice)} onCancel={() => setChoice(null)} />
@@ -139,14 +144,16 @@ function AnswerFields({ wait }: { wait: Wait }): JSX.Element {
 /** The body of the answer; null, with a notice, where the arguments are no JSON. */
 function readAnswer(form: HTMLFormElement, choice: string, wait: Wait): Record<string, unknown> | null {
   const data = new FormData(form);
-  const read = (name: string): string => String(data.get(name) ?? "").trim();
+  const readField = (name: string): string => String(data.get(name) ?? "").trim();
   const body: Record<string, unknown> = { choice };
-  if (read("because")) body["because"] = read("because");
-  const fields = wait.fields.map((field) => [field.name, read(`field:${field.name}`)]).filter(([, value]) => value);
+  if (readField("because")) body["because"] = readField("because");
+  const fields = wait.fields
+    .map((field) => [field.name, readField(`field:${field.name}`)])
+    .filter(([, value]) => value);
   if (fields.length > 0) body["fields"] = Object.fromEntries(fields);
-  if (read("arguments")) {
+  if (readField("arguments")) {
     try {
-      body["arguments"] = JSON.parse(read("arguments"));
+      body["arguments"] = JSON.parse(readField("arguments"));
     } catch {
       notify("The arguments are no JSON", true);
       return null;

@@ -1,5 +1,5 @@
-// A list of rows of which only the visible ones are in the document. In: the number of rows, columns, and a function that
-// renders the cells of one. Out: a grid for the keyboard and screen readers; the selected row stays in sight.
+// A list of rows of which only the visible ones are in the document. In: the number of rows, columns, and a function
+// that renders the cells of one. Out: a grid for the keyboard and screen readers; the selected row stays in sight.
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";

@@ -10,7 +10,7 @@ const PIECE = 64 * 1024;
 
 interface Props {
   run: string;
-  /** The path below the folder of the run. */
+  /** The path by which the server gives it. */
   path: string;
   label: string;
 }
@@ -67,7 +67,7 @@ export function FileText({ run, path, label }: Props): JSX.Element {
 }
 
 /** Text in several elements: the browser lays out each by itself. */
-export function PieceText({ pieces, label }: { pieces: string[]; label: string }): JSX.Element {
+function PieceText({ pieces, label }: { pieces: string[]; label: string }): JSX.Element {
   return (
     <div class="text" tabIndex={0} role="region" aria-label={label}>
       {pieces.map((piece, at) => (
@@ -96,8 +96,15 @@ export function PlainText({ text, label }: { text: string; label: string }): JSX
   );
 }
 
-/** The path of a file below the folder of its run, or null where it lies elsewhere. */
-export function pathInRun(folder: string, path: string | null | undefined): string | null {
-  if (!path?.startsWith(`${folder}/`)) return null;
-  return path.slice(folder.length + 1);
+/** Where the files of a run are. */
+export interface RunFolders {
+  folder: string;
+  outputs: string;
+}
+
+/** The path by which the server gives a file of a run, or null where the file is none. */
+export function pathInRun({ folder, outputs }: RunFolders, path: string | null | undefined): string | null {
+  if (path?.startsWith(`${folder}/`)) return path.slice(folder.length + 1);
+  if (path?.startsWith(`${outputs}/`)) return `outputs/${path.slice(outputs.length + 1)}`;
+  return null;
 }

@@ -4,7 +4,7 @@
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { unauthorized } from "../api.ts";
-import { formatClock } from "../format.ts";
+import { formatClock, formatPlural } from "../format.ts";
 import { runAction, useKeys } from "../keys.ts";
 import { canAct, health, lostAt, waitList } from "../live.ts";
 import { Notice } from "../parts/notice.tsx";
@@ -39,6 +39,9 @@ export function App(): JSX.Element {
   return (
     <>
       <Bar />
+      <p class="hidden" role="status">
+        {waitList.value.length > 0 && `${formatPlural(waitList.value.length, "question")} for you`}
+      </p>
       {lostAt.value !== null && (
         <div class="banner" role="alert">
           The connection to the server is lost. The page shows the state as of {formatClock(lostAt.value)}; orders are
@@ -83,8 +86,8 @@ function Bar(): JSX.Element {
       <button type="button" class="quiet" onClick={() => runAction("palette")}>
         Go to <kbd>Ctrl K</kbd>
       </button>
-      <button type="button" class="quiet wide-only" onClick={switchTheme} aria-label={`Theme: ${theme.value}`}>
-        {theme.value} <kbd>y</kbd>
+      <button type="button" class="quiet wide-only" onClick={switchTheme}>
+        Theme: {theme.value} <kbd>y</kbd>
       </button>
       <button type="button" class="quiet" onClick={() => runAction("help")}>
         Keys <kbd>?</kbd>

@@ -1,5 +1,5 @@
-// A canvas that fills its place. In: a function that draws. Out: a canvas element; it draws again, once a frame at most,
-// when it is asked to and when its size or the theme changes.
+// A canvas that fills its place. In: a function that draws. Out: a canvas element; it draws again, once a frame at
+// most, when it is asked to and when its size or the theme changes.
 
 import { type RefObject } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
@@ -36,7 +36,13 @@ export function useCanvas(draw: (frame: Frame) => void): CanvasHandle {
         const context = canvas?.getContext("2d", { alpha: false });
         if (!canvas || !context) return;
         const ratio = devicePixelRatio;
-        current.current({ context, width: canvas.clientWidth, height: canvas.clientHeight, ratio, colors: colors.peek() });
+        current.current({
+          context,
+          width: canvas.clientWidth,
+          height: canvas.clientHeight,
+          ratio,
+          colors: colors.peek(),
+        });
       });
     };
   }, []);

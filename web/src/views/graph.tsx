@@ -1,5 +1,5 @@
-// The graph of a run. In: its layout and the states of its boxes. Out: a canvas with a selected box, and a list of what it
-// shows for screen readers.
+// The graph of a run. In: its layout and the states of its boxes. Out: a canvas with a selected box, and a list of what
+// it shows for screen readers.
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -22,9 +22,11 @@ const REST_MS = 250;
 /** How far in pixels the pointer may move in a click. */
 const CLICK_SLACK = 4;
 const ZOOM_STEP = 1.25;
+/** The scale from which the text of boxes is easy to read. */
+const LEGIBLE = 0.75;
 
 export function GraphView({ route }: { route: RunRoute }): JSX.Element {
-  const layout = useResource<GraphLayout>(route.run, `${runPath(route.run)}/graph`);
+  const layout = useResource<GraphLayout>(null, `${runPath(route.run)}/graph`);
   const states = useResource<GraphStates>(route.run, `${runPath(route.run)}/graph/states`);
   return (
     <Loaded resource={layout}>
@@ -56,13 +58,14 @@ function GraphCanvas({ route, layout, states }: Props): JSX.Element {
   if (states) picture.setStates(states.boxes);
 
   const { ref, requestDraw } = useCanvas(({ context, width, height, ratio, colors }) => {
+    const resized = camera.width !== width || camera.height !== height;
     camera.width = width;
     camera.height = height;
     if (placed.current !== layout && width > 0) {
       placed.current = layout;
       placeCamera(camera, layout);
       listVisible();
-    }
+    } else if (resized && selected >= 0) camera.reveal(picture.areaOf(selected));
     picture.draw(context, camera, colors, selected, ratio);
   });
 
@@ -77,20 +80,20 @@ function GraphCanvas({ route, layout, states }: Props): JSX.Element {
     listVisible();
   };
 
-  const select = (box: number): void => {
+  const selectBox = (box: number): void => {
     setSelected(box);
     if (box >= 0) moveCamera(() => camera.reveal(picture.areaOf(box)));
   };
-  const inspect = (box: number): void => {
+  const inspectBox = (box: number): void => {
     const { label } = picture.stateOf(box);
     if (label !== null) changeRun({ step: label, agent: null, turn: null, view: "graph" }, route.step !== null);
     else if (box >= 0) notify(`${layout.boxes.step[box]} has not begun`);
   };
-  const step = (dx: number, dy: number): void => {
+  const moveSelection = (dx: number, dy: number): void => {
     const from = selected >= 0 ? selected : (picture.visibleBoxes(camera.area())[0] ?? 0);
     const to = selected >= 0 ? picture.neighbor(from, dx, dy) : from;
-    select(to);
-    if (route.step !== null && picture.stateOf(to).label !== null) inspect(to);
+    selectBox(to);
+    if (route.step !== null && picture.stateOf(to).label !== null) inspectBox(to);
   };
 
   // The box of the step in the inspector is selected.
@@ -98,28 +101,37 @@ function GraphCanvas({ route, layout, states }: Props): JSX.Element {
     if (route.step === null || !states || picture.stateOf(selected).label === route.step) return;
     const id = Object.keys(states.boxes).find((box) => states.boxes[box]?.label === route.step);
     const box = id === undefined ? -1 : layout.boxes.id.indexOf(id);
-    if (box >= 0) select(box);
+    if (box >= 0) selectBox(box);
   }, [route.step, states === null, layout]);
 
+  const zoomView = (factor: number, box = selected): void =>
+    moveCamera(() => {
+      const at = box >= 0 ? camera.placeOf(picture.areaOf(box)) : undefined;
+      camera.zoom(factor, at?.x, at?.y);
+    });
   const handlers: Handlers = {
-    next: () => step(0, 1),
-    previous: () => step(0, -1),
-    left: () => step(-1, 0),
-    right: () => step(1, 0),
-    open: () => inspect(selected),
-    zoomIn: () => moveCamera(() => camera.zoom(ZOOM_STEP)),
-    zoomOut: () => moveCamera(() => camera.zoom(1 / ZOOM_STEP)),
+    next: () => moveSelection(0, 1),
+    previous: () => moveSelection(0, -1),
+    left: () => moveSelection(-1, 0),
+    right: () => moveSelection(1, 0),
+    open: () => inspectBox(selected),
+    zoomIn: () => zoomView(ZOOM_STEP),
+    zoomOut: () => zoomView(1 / ZOOM_STEP),
     zoomReset: () => moveCamera(() => camera.fit(layout.size)),
     failed: () => {
       const failed = nextFailed(picture, selected);
       if (failed < 0) notify("No step has failed");
-      else select(failed);
+      else {
+        selectBox(failed);
+        // A box that was found by its state is to be read.
+        if (camera.scale < LEGIBLE) zoomView(LEGIBLE / camera.scale, failed);
+      }
     },
   };
   useKeys("view", handlers);
   usePointer(ref, camera, picture, moveCamera, (box) => {
     setSelected(box);
-    if (box >= 0) inspect(box);
+    if (box >= 0) inspectBox(box);
   });
 
   return (
@@ -145,7 +157,7 @@ function GraphCanvas({ route, layout, states }: Props): JSX.Element {
 function placeCamera(camera: Camera, { size }: GraphLayout): void {
   camera.fit(size);
   if (camera.scale >= 0.5 || size.width * size.height > 4e7) return;
-  camera.scale = 0.75;
+  camera.scale = LEGIBLE;
   camera.x = Math.max(0, (size.width - camera.width / camera.scale) / 2);
   camera.y = -16;
 }
@@ -173,57 +185,68 @@ function usePointer(
     if (!canvas) return;
     const pressed = new Map<number, { x: number; y: number }>();
     let moved = 0;
-    const place = (event: MouseEvent): { x: number; y: number } => {
+    const placeOf = (event: MouseEvent): { x: number; y: number } => {
       const box = canvas.getBoundingClientRect();
       return { x: event.clientX - box.left, y: event.clientY - box.top };
     };
-    const down = (event: PointerEvent): void => {
+    const startDrag = (event: PointerEvent): void => {
       if (pressed.size === 0) moved = 0;
       canvas.setPointerCapture(event.pointerId);
-      pressed.set(event.pointerId, place(event));
+      pressed.set(event.pointerId, placeOf(event));
     };
-    const move = (event: PointerEvent): void => {
+    const continueDrag = (event: PointerEvent): void => {
       const from = pressed.get(event.pointerId);
       if (!from) return;
-      const to = place(event);
+      const to = placeOf(event);
       pressed.set(event.pointerId, to);
       moved += Math.abs(to.x - from.x) + Math.abs(to.y - from.y);
       const other = [...pressed].find(([id]) => id !== event.pointerId)?.[1];
       current.current.moveCamera(() => {
         if (!other) return camera.drag(to.x - from.x, to.y - from.y);
-        const [before, after] = [Math.hypot(from.x - other.x, from.y - other.y), Math.hypot(to.x - other.x, to.y - other.y)];
+        const [before, after] = [
+          Math.hypot(from.x - other.x, from.y - other.y),
+          Math.hypot(to.x - other.x, to.y - other.y),
+        ];
         camera.zoom(after / Math.max(1, before), other.x, other.y);
       });
     };
-    const up = (event: PointerEvent): void => {
+    const endDrag = (event: PointerEvent): void => {
       if (pressed.delete(event.pointerId) && pressed.size === 0 && moved <= CLICK_SLACK && event.type === "pointerup") {
-        const { x, y } = place(event);
+        const { x, y } = placeOf(event);
         current.current.onClick(current.current.picture.hit(camera.x + x / camera.scale, camera.y + y / camera.scale));
       }
     };
-    const wheel = (event: WheelEvent): void => {
+    const turnWheel = (event: WheelEvent): void => {
       event.preventDefault();
-      const { x, y } = place(event);
+      const { x, y } = placeOf(event);
       const pixels = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? event.deltaY * 16 : event.deltaY;
       current.current.moveCamera(() => camera.zoom(Math.exp(-pixels * 0.0015), x, y));
     };
-    canvas.addEventListener("pointerdown", down);
-    canvas.addEventListener("pointermove", move);
-    canvas.addEventListener("pointerup", up);
-    canvas.addEventListener("pointercancel", up);
-    canvas.addEventListener("wheel", wheel, { passive: false });
+    canvas.addEventListener("pointerdown", startDrag);
+    canvas.addEventListener("pointermove", continueDrag);
+    canvas.addEventListener("pointerup", endDrag);
+    canvas.addEventListener("pointercancel", endDrag);
+    canvas.addEventListener("wheel", turnWheel, { passive: false });
     return () => {
-      canvas.removeEventListener("pointerdown", down);
-      canvas.removeEventListener("pointermove", move);
-      canvas.removeEventListener("pointerup", up);
-      canvas.removeEventListener("pointercancel", up);
-      canvas.removeEventListener("wheel", wheel);
+      canvas.removeEventListener("pointerdown", startDrag);
+      canvas.removeEventListener("pointermove", continueDrag);
+      canvas.removeEventListener("pointerup", endDrag);
+      canvas.removeEventListener("pointercancel", endDrag);
+      canvas.removeEventListener("wheel", turnWheel);
     };
   }, []);
 }
 
 /** What the canvas shows, for screen readers; the keys of the page move through it. */
-function BoxList({ picture, boxes, selected }: { picture: GraphPicture; boxes: number[]; selected: number }): JSX.Element {
+function BoxList({
+  picture,
+  boxes,
+  selected,
+}: {
+  picture: GraphPicture;
+  boxes: number[];
+  selected: number;
+}): JSX.Element {
   const shown = selected >= 0 && !boxes.includes(selected) ? [selected, ...boxes] : boxes;
   return (
     <ul

@@ -10,7 +10,7 @@ export function Help({ onClose }: { onClose(): void }): JSX.Element {
   const groups = [...new Set(BINDINGS.map((binding) => binding.group))];
   return (
     <Dialog title="Keys" class="help" onClose={onClose}>
-      <div class="key-groups">
+      <div class="key-groups" tabIndex={0} role="group" aria-label="All keys">
         {groups.map((group) => (
           <section key={group}>
             <h3>{group}</h3>

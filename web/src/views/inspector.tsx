@@ -1,5 +1,5 @@
-// The inspector of a step: everything that the run knows of it, in panes. In: the details of the step and the attempt of
-// the route. Out: a panel beside the view, or over it on a narrow screen.
+// The inspector of a step: everything that the run knows of it, in panes. In: the details of the step and the attempt
+// of the route. Out: a panel beside the view, or over it on a narrow screen.
 
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -11,6 +11,7 @@ import { listPanes, type Pane, type PaneProps } from "../panes/table.tsx";
 import { Loaded } from "../parts/load.tsx";
 import { StateMark } from "../parts/mark.tsx";
 import { Question, waitId } from "../parts/question.tsx";
+import type { RunFolders } from "../parts/text.tsx";
 import { useResource } from "../resource.ts";
 import { changeRun, type RunRoute } from "../router.ts";
 import type { StepDetails } from "../types.ts";
@@ -18,15 +19,16 @@ import type { StepDetails } from "../types.ts";
 interface Props {
   route: RunRoute;
   label: string;
-  /** The folder of the run. */
-  folder: string;
+  folders: RunFolders;
 }
 
-export function Inspector({ route, label, folder }: Props): JSX.Element {
+export function Inspector({ route, label, folders }: Props): JSX.Element {
   const panel = useRef<HTMLElement>(null);
   const details = useResource<StepDetails>(route.run, route.agent === null ? stepPath(route.run, label) : null);
-  const close = (): void => changeRun({ step: null, agent: null, turn: null, pane: null }, false);
-  useKeys("view", { back: route.agent === null ? close : () => changeRun({ agent: null, turn: null, pane: null }, false) });
+  const closeInspector = (): void => changeRun({ step: null, agent: null, turn: null, pane: null }, false);
+  useKeys("view", {
+    back: route.agent === null ? closeInspector : () => changeRun({ agent: null, turn: null, pane: null }, false),
+  });
   useEffect(() => panel.current?.scrollTo(0, 0), [label, route.pane]);
   return (
     <aside ref={panel} class="inspector" aria-label={`Inspector of ${label}`}>
@@ -36,7 +38,11 @@ export function Inspector({ route, label, folder }: Props): JSX.Element {
             label
           ) : (
             <>
-              <button type="button" class="link" onClick={() => changeRun({ agent: null, turn: null, pane: null }, false)}>
+              <button
+                type="button"
+                class="link"
+                onClick={() => changeRun({ agent: null, turn: null, pane: null }, false)}
+              >
                 {label}
               </button>{" "}
               / {route.agent}
@@ -44,43 +50,46 @@ export function Inspector({ route, label, folder }: Props): JSX.Element {
           )}
         </h2>
         <span class="spacer" />
-        <button type="button" class="quiet" onClick={close}>
+        <button type="button" class="quiet" onClick={closeInspector}>
           Close <kbd>Esc</kbd>
         </button>
       </header>
       {route.agent === null ? (
         <Loaded resource={details}>
-          {(value) => <Details route={route} label={label} folder={folder} details={value} />}
+          {(value) => <Details route={route} label={label} folders={folders} details={value} />}
         </Loaded>
       ) : (
-        <AgentPane run={route.run} label={label} agent={route.agent} folder={folder} pane={route.pane} />
+        <AgentPane run={route.run} label={label} agent={route.agent} folders={folders} pane={route.pane} />
       )}
     </aside>
   );
 }
 
-function Details({ route, label, folder, details }: Props & { details: StepDetails }): JSX.Element {
+function Details({ route, label, folders, details }: Props & { details: StepDetails }): JSX.Element {
   const attempts = details.tries.map(({ attempt }) => attempt);
   const last = attempts.at(-1) ?? 1;
   const turn = route.turn !== null && attempts.includes(route.turn) ? route.turn : last;
-  const props: PaneProps = { run: route.run, label, folder, details, turn };
+  const props: PaneProps = { run: route.run, label, folders, details, turn };
   const panes = listPanes(props);
-  const at = Math.max(0, panes.findIndex(({ id }) => id === route.pane));
+  const at = Math.max(
+    0,
+    panes.findIndex(({ id }) => id === route.pane),
+  );
   const pane = panes[at];
 
-  const showTurn = (by: number): void => {
+  const moveTurn = (by: number): void => {
     const to = attempts[attempts.indexOf(turn) + by];
     if (to !== undefined) changeRun({ turn: to === last ? null : to });
   };
-  const showPane = (by: number): void => {
+  const movePane = (by: number): void => {
     const to = panes[(at + by + panes.length) % panes.length];
     if (to) changeRun({ pane: to.id });
   };
   useKeys("panel", {
-    left: () => showPane(-1),
-    right: () => showPane(1),
-    earlier: () => showTurn(-1),
-    later: () => showTurn(1),
+    left: () => movePane(-1),
+    right: () => movePane(1),
+    earlier: () => moveTurn(-1),
+    later: () => moveTurn(1),
   });
 
   const questions = waitList.value.filter((wait) => wait.run === route.run && wait.step === label);
@@ -92,11 +101,16 @@ function Details({ route, label, folder, details }: Props & { details: StepDetai
         <span class="spacer" />
         {attempts.length > 1 && (
           <span class="turns">
-            <button type="button" aria-label="Earlier attempt" disabled={turn === attempts[0]} onClick={() => showTurn(-1)}>
+            <button
+              type="button"
+              aria-label="Earlier attempt"
+              disabled={turn === attempts[0]}
+              onClick={() => moveTurn(-1)}
+            >
               <kbd>[</kbd>
             </button>
             attempt {turn} of {last}
-            <button type="button" aria-label="Later attempt" disabled={turn === last} onClick={() => showTurn(1)}>
+            <button type="button" aria-label="Later attempt" disabled={turn === last} onClick={() => moveTurn(1)}>
               <kbd>]</kbd>
             </button>
           </span>
@@ -113,7 +127,13 @@ function Details({ route, label, folder, details }: Props & { details: StepDetai
   );
 }
 
-export function PaneTabs({ panes, shown }: { panes: Pick<Pane, "id" | "name" | "count">[]; shown: number }): JSX.Element {
+export function PaneTabs({
+  panes,
+  shown,
+}: {
+  panes: Pick<Pane, "id" | "name" | "count">[];
+  shown: number;
+}): JSX.Element {
   const list = useRef<HTMLDivElement>(null);
   useEffect(() => list.current?.children[shown]?.scrollIntoView({ block: "nearest", inline: "nearest" }), [shown]);
   return (

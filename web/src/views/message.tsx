@@ -8,14 +8,13 @@ import { giveOrder } from "../parts/notice.tsx";
 
 export function MessageForm({ run, to, onClose }: { run: string; to: string; onClose(): void }): JSX.Element {
   const form = useRef<HTMLFormElement>(null);
-  const send = async (): Promise<void> => {
+  const sendMessage = async (): Promise<void> => {
     if (!form.current) return;
     const data = new FormData(form.current);
-    const receiver = String(data.get("to") ?? "").trim();
     const body = {
+      to: String(data.get("to") ?? "").trim(),
       text: String(data.get("text") ?? ""),
       interrupt: data.has("interrupt"),
-      ...(receiver ? { to: receiver } : {}),
     };
     if (await giveOrder(postJson(`${runPath(run)}/messages`, body))) onClose();
   };
@@ -26,7 +25,7 @@ export function MessageForm({ run, to, onClose }: { run: string; to: string; onC
         class="form"
         onSubmit={(event) => {
           event.preventDefault();
-          void send();
+          void sendMessage();
         }}
         onKeyDown={(event) => {
           if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.current?.requestSubmit();
@@ -34,13 +33,21 @@ export function MessageForm({ run, to, onClose }: { run: string; to: string; onC
       >
         <label>
           <span>
-            To <small>STEP, STEP/AGENT or context:PACK; empty for the coordinator</small>
+            To <small>STEP, STEP/AGENT or context:PACK</small>
           </span>
-          <input name="to" defaultValue={to} autocomplete="off" spellcheck={false} class="mono" />
+          <input
+            name="to"
+            required
+            autofocus={to === ""}
+            defaultValue={to}
+            autocomplete="off"
+            spellcheck={false}
+            class="mono"
+          />
         </label>
         <label>
           <span>Text</span>
-          <textarea name="text" rows={5} required autofocus />
+          <textarea name="text" rows={5} required autofocus={to !== ""} />
         </label>
         <label class="check">
           <input type="checkbox" name="interrupt" />

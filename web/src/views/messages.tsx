@@ -1,5 +1,5 @@
-// The messages of a swarm as a sequence. In: the mailboxes of its agents. Out: a row for each message, with an arrow from
-// the lane of its sender to that of its receiver.
+// The messages of a swarm as a sequence. In: the mailboxes of its agents. Out: a row for each message, with an arrow
+// from the lane of its sender to that of its receiver.
 
 import { type Signal, signal } from "@preact/signals";
 import type { JSX } from "preact";
@@ -36,9 +36,9 @@ class Mailboxes implements Refreshable {
 
   async #load(): Promise<void> {
     this.#loading = true;
-    const read = (agent: string): Promise<AgentDetails> =>
+    const readAgent = (agent: string): Promise<AgentDetails> =>
       getJson<AgentDetails>(`${this.path}/agents/${encodeURIComponent(agent)}`, this.#closed.signal);
-    const answers = await Promise.allSettled(this.agents.slice(0, MOST_AGENTS).map(read));
+    const answers = await Promise.allSettled(this.agents.slice(0, MOST_AGENTS).map(readAgent));
     this.#loading = false;
     if (this.#closed.signal.aborted) return;
     const messages = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value.mailbox : []));
@@ -46,7 +46,15 @@ class Mailboxes implements Refreshable {
   }
 }
 
-export function MessageSequence({ run, label, agents }: { run: string; label: string; agents: string[] }): JSX.Element | null {
+export function MessageSequence({
+  run,
+  label,
+  agents,
+}: {
+  run: string;
+  label: string;
+  agents: string[];
+}): JSX.Element | null {
   const names = agents.join("\n");
   const mailboxes = useMemo(() => new Mailboxes(stepPath(run, label), agents), [run, label, names]);
   useEffect(() => {
@@ -76,7 +84,11 @@ export function MessageSequence({ run, label, agents }: { run: string; label: st
             <thead>
               <tr>
                 <th scope="col">At</th>
-                {lanes && <th scope="col"><LaneNames lanes={lanes} /></th>}
+                {lanes && (
+                  <th scope="col">
+                    <LaneNames lanes={lanes} />
+                  </th>
+                )}
                 <th scope="col">From, to</th>
                 <th scope="col">Kind</th>
                 <th scope="col">Message</th>

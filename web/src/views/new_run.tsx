@@ -1,5 +1,5 @@
-// Starts a run. In: the specs of the server and the plan of the chosen one. Out: a form made from the plan's params; the
-// run, or the problems of the spec.
+// Starts a run. In: the specs of the server and the plan of the chosen one. Out: a form made from the plan's params;
+// the run, or the problems of the spec.
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -59,7 +59,7 @@ function ParamForm({ spec, plan }: { spec: string; plan: Plan }): JSX.Element {
   const own = plan.pipelines.find(({ name }) => name === pipeline)?.params ?? [];
   const params = [...(plan.params ?? []), ...own];
 
-  const send = async (form: HTMLFormElement): Promise<void> => {
+  const startRun = async (form: HTMLFormElement): Promise<void> => {
     setSending(true);
     setProblems(null);
     try {
@@ -81,7 +81,7 @@ function ParamForm({ spec, plan }: { spec: string; plan: Plan }): JSX.Element {
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        void send(event.currentTarget);
+        void startRun(event.currentTarget);
       }}
     >
       {plan.description && <p class="muted">{plan.description}</p>}

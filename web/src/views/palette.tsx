@@ -27,15 +27,15 @@ export function Palette({ onClose }: { onClose(): void }): JSX.Element {
   const list = useRef<HTMLUListElement>(null);
   const at = Math.min(selected, found.length - 1);
 
-  const go = (target: Target | undefined): void => {
+  const openTarget = (target: Target | undefined): void => {
     if (!target) return;
     onClose();
     navigate(target.to);
   };
-  const onKey = (event: KeyboardEvent): void => {
+  const handleKey = (event: KeyboardEvent): void => {
     const by = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
     if (by !== 0) setSelected((at + by + found.length) % Math.max(1, found.length));
-    else if (event.key === "Enter") go(found[at]);
+    else if (event.key === "Enter") openTarget(found[at]);
     else return;
     event.preventDefault();
   };
@@ -59,7 +59,7 @@ export function Palette({ onClose }: { onClose(): void }): JSX.Element {
           setText(event.currentTarget.value);
           setSelected(0);
         }}
-        onKeyDown={onKey}
+        onKeyDown={handleKey}
       />
       <ul id="palette-list" ref={list} role="listbox" aria-label="Found">
         {found.map((target, index) => (
@@ -68,7 +68,7 @@ export function Palette({ onClose }: { onClose(): void }): JSX.Element {
             id={`palette-${index}`}
             role="option"
             aria-selected={index === at}
-            onClick={() => go(target)}
+            onClick={() => openTarget(target)}
           >
             <span class="kind">{target.kind}</span>
             <span class="mono name">{target.name}</span>
@@ -124,7 +124,9 @@ function viewTargets(run: string | null): Target[] {
     { id: "page/waits", kind: "page", name: "waits", to: { page: "waits" } },
     { id: "page/new", kind: "page", name: "new run", to: { page: "new" } },
   ];
-  const views = run ? VIEWS.map((view): Target => ({ id: view, kind: "view", name: view, to: runRoute(run, { view }) })) : [];
+  const views = run
+    ? VIEWS.map((view): Target => ({ id: view, kind: "view", name: view, to: runRoute(run, { view }) }))
+    : [];
   return [...views, ...pages];
 }
 

@@ -6,7 +6,7 @@ import { useEffect, useState } from "preact/hooks";
 import { postJson, runPath } from "../api.ts";
 import { formatCost, formatDate, formatDuration, formatPlural, formatTokens } from "../format.ts";
 import { useKeys } from "../keys.ts";
-import { canAct, followRun, now, waitList } from "../live.ts";
+import { canAct, followRun, now, waitList, watching } from "../live.ts";
 import { Loaded } from "../parts/load.tsx";
 import { StateCounts, StateMark } from "../parts/mark.tsx";
 import { giveOrder } from "../parts/notice.tsx";
@@ -28,7 +28,8 @@ export function RunPage({ route }: { route: RunRoute }): JSX.Element {
   const { run } = route;
   const [gone, setGone] = useState(false);
   const details = useResource<RunDetails>(run, runPath(run));
-  useEffect(() => followRun(run, setGone), [run]);
+  const follows = watching.value;
+  useEffect(() => (follows ? followRun(run, setGone) : undefined), [run, follows]);
   return (
     <Loaded resource={details}>
       {(value) => <RunBody route={route} details={value} gone={gone && value.state === "running"} />}
@@ -45,29 +46,26 @@ interface BodyProps {
 function RunBody({ route, details, gone }: BodyProps): JSX.Element {
   const [messageTo, setMessageTo] = useState<string | null>(null);
   const view = route.view ?? (details.steps > MOST_IN_GRAPH ? "steps" : "graph");
-  const show = (wanted: View): void => changeRun({ view: wanted }, false);
+  const takesMessages = canAct.value && details.state === "running";
+  const showView = (wanted: View): void => changeRun({ view: wanted }, false);
   useKeys("page", {
-    graph: () => show("graph"),
-    steps: () => show("steps"),
-    timeline: () => show("timeline"),
-    swarm: () => show("swarm"),
-    message: () => (canAct.value ? setMessageTo(addressOf(route)) : false),
+    graph: () => showView("graph"),
+    steps: () => showView("steps"),
+    timeline: () => showView("timeline"),
+    swarm: () => showView("swarm"),
+    message: () => (takesMessages ? setMessageTo(addressOf(route)) : false),
   });
   return (
     <div class="run">
       <RunHead details={details} gone={gone} />
       <nav class="tabs" aria-label="Views of the run">
         {VIEWS.map((name) => (
-          <a
-            key={name}
-            href={formatRoute({ ...route, view: name })}
-            aria-current={name === view ? "page" : undefined}
-          >
+          <a key={name} href={formatRoute({ ...route, view: name })} aria-current={name === view ? "page" : undefined}>
             {name} <kbd>{name === "swarm" ? "w" : name[0]}</kbd>
           </a>
         ))}
         <span class="spacer" />
-        {canAct.value && (
+        {takesMessages && (
           <button type="button" class="quiet" onClick={() => setMessageTo(addressOf(route))}>
             Message <kbd>m</kbd>
           </button>
@@ -77,7 +75,9 @@ function RunBody({ route, details, gone }: BodyProps): JSX.Element {
         <div class="view">
           <RunView view={view} route={route} details={details} />
         </div>
-        {route.step !== null && <Inspector key={route.agent ?? ""} route={route} label={route.step} folder={details.folder} />}
+        {route.step !== null && (
+          <Inspector key={route.agent ?? ""} route={route} label={route.step} folders={details} />
+        )}
       </div>
       {messageTo !== null && <MessageForm run={route.run} to={messageTo} onClose={() => setMessageTo(null)} />}
     </div>
@@ -109,16 +109,16 @@ function RunHead({ details, gone }: { details: RunDetails; gone: boolean }): JSX
   const { run, workflow, pipeline, state, done, total, usage, problem, survivors } = details;
   const [order, setOrder] = useState<Order | null>(null);
   const offered = offerOrder(details);
-  const ask = (wanted: boolean): void | false => {
+  const askOrder = (wanted: boolean): void | false => {
     if (!offered || !wanted || !canAct.value) return false;
     setOrder(offered);
   };
   useKeys("page", {
-    stop: () => ask(offered === "stop"),
-    resume: () => ask(offered !== "stop"),
+    stop: () => askOrder(offered === "stop"),
+    resume: () => askOrder(offered !== "stop"),
   });
   useKeys("panel", { back: () => (order === null ? false : setOrder(null)) });
-  const send = async (): Promise<void> => {
+  const sendOrder = async (): Promise<void> => {
     if (!order) return;
     setOrder(null);
     const path = order === "stop" ? "stop" : "resume";
@@ -151,7 +151,7 @@ function RunHead({ details, gone }: { details: RunDetails; gone: boolean }): JSX
         </span>
         <StateCounts counts={details.counts} />
         <RunTime details={details} />
-        {usage && <span>{formatTokens(usage)}</span>}
+        {usage && usage.input + usage.output > 0 && <span>{formatTokens(usage)}</span>}
         {usage && usage.cost !== null && <span>{formatCost(usage.cost)}</span>}
         {details.plans.map(({ step, progress }) => (
           <span key={step}>
@@ -168,7 +168,7 @@ function RunHead({ details, gone }: { details: RunDetails; gone: boolean }): JSX
         <form
           onSubmit={(event) => {
             event.preventDefault();
-            void send();
+            void sendOrder();
           }}
         >
           <ConfirmLine text={`${ORDERS[order].text} (${run})`} onCancel={() => setOrder(null)} />
@@ -190,7 +190,8 @@ function WaitLink({ run }: { run: string }): JSX.Element | null {
   if (!wait) return null;
   return (
     <button type="button" class="waits-link" onClick={() => navigate(runRoute(run, { step: wait.step }))}>
-      <StateMark state="waiting" /> {own.length === 1 ? `${wait.step} asks you` : `${formatPlural(own.length, "question")} for you`}
+      <StateMark state="waiting" />{" "}
+      {own.length === 1 ? `${wait.step} asks you` : `${formatPlural(own.length, "question")} for you`}
     </button>
   );
 }

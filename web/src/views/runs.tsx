@@ -1,5 +1,5 @@
-// The list of runs: first those that wait for a person, then those that are queued or run, then the others, newest first.
-// In: the documents of `/runs`. Out: rows.
+// The list of runs: first those that wait for a person, then those that are queued or run, then the others, newest
+// first. In: the documents of `/runs`. Out: rows.
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -102,14 +102,14 @@ function SearchField({ search }: { search: string }): JSX.Element {
 function RunRows({ entries }: { entries: Entry[] }): JSX.Element {
   const [selected, setSelected] = useState(0);
   const at = Math.min(selected, entries.length - 1);
-  const open = (index: number): void => {
+  const openRun = (index: number): void => {
     const run = entries[index]?.run;
     if (run) navigate(runRoute(run.run));
   };
   useKeys("view", {
     next: () => setSelected(moveRow(at, 1, entries.length)),
     previous: () => setSelected(moveRow(at, -1, entries.length)),
-    open: () => open(at),
+    open: () => openRun(at),
     failed: () => navigate({ page: "runs", search: "failed" }, true),
   });
   useEffect(() => setSelected(0), [entries.length === 0]);
@@ -123,7 +123,7 @@ function RunRows({ entries }: { entries: Entry[] }): JSX.Element {
       selected={at}
       renderRow={(index) => renderEntry(entries[index])}
       onSelect={setSelected}
-      onOpen={open}
+      onOpen={openRun}
     />
   );
 }
@@ -135,7 +135,18 @@ function renderEntry(entry: Entry | undefined): ComponentChildren[] | null {
     const name = pipeline ? `${spec} (${pipeline})` : spec;
     return [<StateMark state="queued" />, name, id, "", "", formatAge(at, now.value), ""];
   }
-  const { run, workflow, pipeline, state, done, total, started_ms: began, changed_ms: changed, runner, problem } = entry.run;
+  const {
+    run,
+    workflow,
+    pipeline,
+    state,
+    done,
+    total,
+    started_ms: began,
+    changed_ms: changed,
+    runner,
+    problem,
+  } = entry.run;
   const end = state === "running" ? now.value : changed;
   return [
     <RunMark run={entry.run} />,

@@ -13,7 +13,7 @@ import { showResource } from "../resource.ts";
 import { changeRun, type RunRoute } from "../router.ts";
 import { markOf, STEP_STATES } from "../states.ts";
 import { StepPages } from "../step_pages.ts";
-import type { RunDetails, StepRow } from "../types.ts";
+import type { RunDetails, State, StepRow } from "../types.ts";
 
 const COLUMNS: Column[] = [
   { name: "State", class: "step-state" },
@@ -36,7 +36,10 @@ interface Props {
 export function StepsView({ route, counts }: Props): JSX.Element {
   const { run, states, search } = route;
   const filter = states.join(",");
-  const pages = useMemo(() => new StepPages(run, { states: filter ? filter.split(",") : [], search }), [run, filter, search]);
+  const pages = useMemo(
+    () => new StepPages(run, { states: filter ? filter.split(",") : [], search }),
+    [run, filter, search],
+  );
   useEffect(() => {
     const hide = showResource(run, pages);
     pages.refresh();
@@ -67,7 +70,7 @@ function FilterBar({ route, counts }: Props): JSX.Element {
     const timer = setTimeout(() => text !== search && changeRun({ search: text }), TYPING_MS);
     return () => clearTimeout(timer);
   }, [text]);
-  const toggle = (state: string): void =>
+  const toggleState = (state: string): void =>
     changeRun({ states: states.includes(state) ? states.filter((other) => other !== state) : [...states, state] });
   return (
     <div class="filters">
@@ -86,7 +89,7 @@ function FilterBar({ route, counts }: Props): JSX.Element {
           type="button"
           class="chip"
           aria-pressed={states.includes(state)}
-          onClick={() => toggle(state)}
+          onClick={() => toggleState(state)}
         >
           <StateShape mark={markOf(state)} />
           {state} <span class="muted">{counts[state] ?? 0}</span>
@@ -104,25 +107,28 @@ function StepRows({ route, pages }: { route: RunRoute; pages: StepPages }): JSX.
   const count = total ?? 0;
   const at = Math.min(selected, count - 1);
 
+  useEffect(() => setSelected(0), [pages]);
   // A deep link selects its step once that is among the rows.
   useEffect(() => {
-    const found = route.step === null ? -1 : pages.find(route.step);
+    // The rounds of a loop share a label: the row that was opened stays selected.
+    if (route.step === null || pages.row(at)?.label === route.step) return;
+    const found = pages.find(route.step);
     if (found >= 0) setSelected(found);
   }, [route.step, pages, total]);
 
-  const inspect = (index: number): void => {
+  const inspectRow = (index: number): void => {
     const row = pages.row(index);
     if (row) changeRun({ step: row.label, agent: null, turn: null, view: "steps" }, route.step !== null);
   };
-  const move = (by: number): void => {
+  const moveSelection = (by: number): void => {
     const to = moveRow(at, by, count);
     setSelected(to);
-    if (route.step !== null) inspect(to);
+    if (route.step !== null) inspectRow(to);
   };
   useKeys("view", {
-    next: () => move(1),
-    previous: () => move(-1),
-    open: () => inspect(at),
+    next: () => moveSelection(1),
+    previous: () => moveSelection(-1),
+    open: () => inspectRow(at),
   });
 
   if (pages.error.value) return <Empty>{pages.error.value}</Empty>;
@@ -141,7 +147,7 @@ function StepRows({ route, pages }: { route: RunRoute; pages: StepPages }): JSX.
       selected={at}
       renderRow={(index) => renderStep(pages.row(index))}
       onSelect={setSelected}
-      onOpen={inspect}
+      onOpen={inspectRow}
       onRange={(first, last) => pages.show(first, last)}
     />
   );
@@ -149,11 +155,11 @@ function StepRows({ route, pages }: { route: RunRoute; pages: StepPages }): JSX.
 
 function renderStep(row: StepRow | null): ComponentChildren[] | null {
   if (!row) return null;
-  const { status, label, kind, attempts, usage, waits, reason, fallback } = row;
+  const { kind, attempts, usage, waits, reason, fallback } = row;
   const cost = usage?.cost;
   return [
-    <StateMark state={status} />,
-    label,
+    <StateMark state={stateOfRow(row)} />,
+    <StepName row={row} />,
     fallback ? `${kind}, by ${fallback}` : kind,
     attempts > 0 ? attempts : "",
     <StepTime row={row} />,
@@ -161,6 +167,20 @@ function renderStep(row: StepRow | null): ComponentChildren[] | null {
     cost === null || cost === undefined ? "" : formatCost(cost),
     waits ?? (reason && <span class="muted">{reason}</span>) ?? "",
   ];
+}
+
+/** A step that has not begun waits for other steps: it is blocked. */
+function stateOfRow({ status, started_ms: began }: Pick<StepRow, "status" | "started_ms">): State {
+  return status === "waiting" && began === null ? "blocked" : status;
+}
+
+function StepName({ row: { label, iteration } }: { row: StepRow }): JSX.Element {
+  return (
+    <>
+      {label}
+      {iteration > 1 && <span class="muted"> round {iteration}</span>}
+    </>
+  );
 }
 
 function StepTime({ row: { started_ms: began, ended_ms: ended } }: { row: StepRow }): JSX.Element | null {

@@ -29,7 +29,13 @@ export function SwarmView({ route, swarms }: { route: RunRoute; swarms: string[]
       {swarms.length > 1 && (
         <div class="filters">
           {swarms.map((label) => (
-            <button key={label} type="button" class="chip mono" aria-pressed={label === shown} onClick={() => setChosen(label)}>
+            <button
+              key={label}
+              type="button"
+              class="chip mono"
+              aria-pressed={label === shown}
+              onClick={() => setChosen(label)}
+            >
               {label}
             </button>
           ))}
@@ -38,11 +44,7 @@ export function SwarmView({ route, swarms }: { route: RunRoute; swarms: string[]
       <div class="scroll" tabIndex={0} role="group" aria-label={`Swarm ${shown}`}>
         <Loaded resource={details}>
           {({ swarm, label }) =>
-            swarm ? (
-              <SwarmBody route={route} label={label ?? shown} swarm={swarm} />
-            ) : (
-              <Empty>The swarm has not begun.</Empty>
-            )
+            swarm ? <SwarmBody route={route} label={label} swarm={swarm} /> : <Empty>The swarm has not begun.</Empty>
           }
         </Loaded>
       </div>
@@ -84,24 +86,22 @@ function PlanTable({ plan }: { plan: TeamPlan }): JSX.Element {
           Critical path: <span class="mono">{critical.join(" → ")}</span>
         </p>
       )}
-      {proposals.length > 0 && (
-        <p class="color-wait">Proposals that wait for an answer: {proposals.join(", ")}</p>
-      )}
-      <Table names={["State", "Item", "Owner", "Checkpoints", "After", "What"]} label="Items of the plan">
+      {proposals.length > 0 && <p class="color-wait">Proposals that wait for an answer: {proposals.join(", ")}</p>}
+      <Table names={["State", "Item", "What", "Owner", "Checkpoints", "After"]} label="Items of the plan">
         {items.map((item) => (
           <tr key={item.item} class={critical.includes(item.item) ? "critical" : ""}>
             <td>
               <StateMark state={item.state} mark={markOfSwarm(item.state)} />
             </td>
             <td class="mono">{item.item}</td>
-            <td class="mono">{item.owner ?? <span class="muted">none</span>}</td>
-            <td class="number">{item.checkpoints.length > 0 && `${item.reached}/${item.checkpoints.length}`}</td>
-            <td class="mono">{item.depends_on.join(", ")}</td>
-            <td>
+            <td class="what">
               {item.text}
               {item.note && <span class="note muted">{item.note}</span>}
               {item.scope.length > 0 && <span class="note mono muted">{item.scope.join(" ")}</span>}
             </td>
+            <td class="mono">{item.owner ?? <span class="muted">none</span>}</td>
+            <td class="number">{item.checkpoints.length > 0 && `${item.reached}/${item.checkpoints.length}`}</td>
+            <td class="mono">{item.depends_on.join(", ")}</td>
           </tr>
         ))}
       </Table>
@@ -120,41 +120,47 @@ function AgentTable({ route, label, agents, plan }: AgentTableProps): JSX.Elemen
   const [chosen, setChosen] = useState(0);
   const inspected = route.step === label ? agents.findIndex(({ agent }) => agent === route.agent) : -1;
   const selected = inspected >= 0 ? inspected : Math.min(chosen, agents.length - 1);
-  const open = (index: number): void | false => {
+  const openAgent = (index: number): void | false => {
     const agent = agents[index];
     if (!agent) return false;
     changeRun({ step: label, agent: agent.agent, turn: null, pane: null, view: "swarm" }, route.step !== null);
   };
-  const move = (by: number): void => {
+  const moveSelection = (by: number): void => {
     const to = moveRow(selected, by, agents.length);
     setChosen(to);
-    if (route.agent !== null) open(to);
+    if (route.agent !== null) openAgent(to);
   };
-  const handlers: Handlers = { next: () => move(1), previous: () => move(-1), open: () => open(selected) };
+  const handlers: Handlers = {
+    next: () => moveSelection(1),
+    previous: () => moveSelection(-1),
+    open: () => openAgent(selected),
+  };
   useKeys("view", handlers);
   return (
     <section class="block">
       <h3>Agents</h3>
-      <Table names={["State", "Agent", "Plays", "Works on", "Turns", "Mailbox", "Task"]} label="Agents">
+      <Table names={["State", "Agent", "Task", "Plays", "Works on", "Turns", "Mailbox"]} label="Agents">
         {agents.map((agent, index) => (
           <tr key={agent.agent} class={index === selected ? "selected" : ""}>
             <td>
               <AgentState agent={agent} />
             </td>
             <td class="mono">
-              <a href={formatRoute({ ...route, step: label, agent: agent.agent, view: "swarm", turn: null, pane: null })}>
+              <a
+                href={formatRoute({ ...route, step: label, agent: agent.agent, view: "swarm", turn: null, pane: null })}
+              >
                 {agent.agent}
               </a>
+            </td>
+            <td class="what">
+              {agent.error ? <span class="color-bad">{agent.error}</span> : agent.task}
+              {agent.response && <span class="note muted">{agent.response}</span>}
             </td>
             <td class="mono">{agent.plays}</td>
             <td class="mono">{itemsOf(plan, agent.agent)}</td>
             <td class="number">{agent.turns}</td>
             <td class="number">
               {agent.received} in, {agent.sent} out
-            </td>
-            <td>
-              {agent.error ? <span class="color-bad">{agent.error}</span> : agent.task}
-              {agent.response && <span class="note muted">{agent.response}</span>}
             </td>
           </tr>
         ))}
@@ -199,7 +205,9 @@ function Worktrees({ plan: { worktrees } }: { plan: TeamPlan }): JSX.Element | n
       <Table names={["Merge", "Worktree", "Members", "Merged by", "Into", "Note"]} label="Worktrees">
         {worktrees.map(({ worktree, members, manager, into, merge, commit, note }) => (
           <tr key={worktree}>
-            <td>{merge ? <StateMark state={merge} mark={markOfSwarm(merge)} /> : <span class="muted">none yet</span>}</td>
+            <td>
+              {merge ? <StateMark state={merge} mark={markOfSwarm(merge)} /> : <span class="muted">none yet</span>}
+            </td>
             <td class="mono">{worktree}</td>
             <td class="mono">{members.join(", ")}</td>
             <td class="mono">{manager}</td>
@@ -214,7 +222,15 @@ function Worktrees({ plan: { worktrees } }: { plan: TeamPlan }): JSX.Element | n
   );
 }
 
-export function Table({ names, label, children }: { names: string[]; label: string; children: ComponentChildren }): JSX.Element {
+function Table({
+  names,
+  label,
+  children,
+}: {
+  names: string[];
+  label: string;
+  children: ComponentChildren;
+}): JSX.Element {
   return (
     <div class="table" tabIndex={0} role="region" aria-label={label}>
       <table>

@@ -1,5 +1,5 @@
-// The timeline of a run. In: its bars. Out: a canvas that scrolls by rows and zooms in time, and a list of what it shows
-// for screen readers.
+// The timeline of a run. In: its bars. Out: a canvas that scrolls by rows and zooms in time, and a list of what it
+// shows for screen readers.
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -20,6 +20,9 @@ const ZOOM_STEP = 1.4;
 const LARGEST_ZOOM = 2000;
 const PAN_STEP = 0.15;
 const NARROW = 700;
+/** How far in pixels the pointer may move in a click, and how many bars of a row are described. */
+const CLICK_SLACK = 4;
+const MOST_DESCRIBED = 5;
 
 export function TimelineView({ route }: { route: RunRoute }): JSX.Element {
   const timeline = useResource<Timeline>(route.run, `${runPath(route.run)}/timeline`);
@@ -50,11 +53,11 @@ function TimelineCanvas({ route, timeline }: { route: RunRoute; timeline: Timeli
     picture.draw(context, { width, height, top, names, ...zoom, selected }, colors, ratio);
   });
 
-  const inspect = (row: number): void => {
+  const inspectRow = (row: number): void => {
     const label = timeline.rows[row];
     if (label !== undefined) changeRun({ step: label, agent: null, turn: null, view: "timeline" }, route.step !== null);
   };
-  const select = (row: number): void => {
+  const selectRow = (row: number): void => {
     setSelected(row);
     const element = scroller.current;
     if (!element) return;
@@ -62,10 +65,10 @@ function TimelineCanvas({ route, timeline }: { route: RunRoute; timeline: Timeli
     if (row * ROW_HEIGHT < element.scrollTop) element.scrollTop = row * ROW_HEIGHT;
     else if ((row + 1) * ROW_HEIGHT > element.scrollTop + room) element.scrollTop = (row + 1) * ROW_HEIGHT - room;
   };
-  const move = (by: number): void => {
+  const moveSelection = (by: number): void => {
     const to = moveRow(selected, by, timeline.rows.length);
-    select(to);
-    if (route.step !== null) inspect(to);
+    selectRow(to);
+    if (route.step !== null) inspectRow(to);
   };
   const pan = (by: number): void => setZoom((now) => limitZoom(now.zoom, now.offset + by / now.zoom));
   const zoomBy = (factor: number, part = 0.5): void => {
@@ -77,26 +80,39 @@ function TimelineCanvas({ route, timeline }: { route: RunRoute; timeline: Timeli
 
   useEffect(() => {
     const row = route.step === null ? -1 : timeline.rows.indexOf(route.step);
-    if (row >= 0) select(row);
+    if (row >= 0) selectRow(row);
   }, [route.step]);
 
   const handlers: Handlers = {
-    next: () => move(1),
-    previous: () => move(-1),
+    next: () => moveSelection(1),
+    previous: () => moveSelection(-1),
     left: () => pan(-PAN_STEP),
     right: () => pan(PAN_STEP),
-    open: () => inspect(selected),
+    open: () => inspectRow(selected),
     fold: () => setFold(!fold),
     zoomIn: () => zoomBy(ZOOM_STEP),
     zoomOut: () => zoomBy(1 / ZOOM_STEP),
     zoomReset: () => setZoom({ zoom: 1, offset: 0 }),
   };
   useKeys("view", handlers);
-  usePointer(scroller, names, pan, zoomBy, (y) => {
-    const row = Math.floor((y - AXIS_HEIGHT + (scroller.current?.scrollTop ?? 0)) / ROW_HEIGHT);
-    if (y < AXIS_HEIGHT || row >= timeline.rows.length) return;
-    select(row);
-    inspect(row);
+  const rowAt = (y: number): number | null => {
+    const row = Math.floor((y - AXIS_HEIGHT + top) / ROW_HEIGHT);
+    return y < AXIS_HEIGHT || row >= timeline.rows.length ? null : row;
+  };
+  usePointer(scroller, {
+    names,
+    pan,
+    zoomBy,
+    describe: (y) => {
+      const row = rowAt(y);
+      return row === null ? "" : describeRow(picture, row, end);
+    },
+    click: (y) => {
+      const row = rowAt(y);
+      if (row === null) return;
+      selectRow(row);
+      inspectRow(row);
+    },
   });
 
   return (
@@ -133,55 +149,63 @@ function limitZoom(zoom: number, offset: number): { zoom: number; offset: number
   return { zoom, offset: Math.min(1 - 1 / zoom, Math.max(0, offset)) };
 }
 
-/** Pans and zooms in time by the pointer: a drag pans, the wheel with Ctrl or Shift zooms. */
-function usePointer(
-  ref: { current: HTMLElement | null },
-  names: number,
-  pan: (by: number) => void,
-  zoomBy: (factor: number, part: number) => void,
-  onClick: (y: number) => void,
-): void {
-  const current = useRef({ names, pan, zoomBy, onClick });
-  current.current = { names, pan, zoomBy, onClick };
+interface TimeMoves {
+  /** The width of the names, left of the axis. */
+  names: number;
+  pan(by: number): void;
+  zoomBy(factor: number, part: number): void;
+  /** What is said of the row at a height, while the pointer rests there. */
+  describe(y: number): string;
+  click(y: number): void;
+}
+
+/** Pans and zooms in time by the pointer, and tells of the rows below it: a drag pans, the wheel with Ctrl or Shift zooms. */
+function usePointer(ref: { current: HTMLElement | null }, moves: TimeMoves): void {
+  const current = useRef(moves);
+  current.current = moves;
   useEffect(() => {
     const element = ref.current;
     if (!element) return;
     let last: number | null = null;
     let moved = 0;
-    const axis = (): { left: number; width: number } => {
+    const measureAxis = (): { left: number; width: number } => {
       const box = element.getBoundingClientRect();
       return { left: box.left + current.current.names, width: element.clientWidth - current.current.names };
     };
-    const down = (event: PointerEvent): void => {
+    const measureY = (event: PointerEvent): number => event.clientY - element.getBoundingClientRect().top;
+    const startDrag = (event: PointerEvent): void => {
       last = event.clientX;
       moved = 0;
     };
-    const move = (event: PointerEvent): void => {
-      if (last === null || event.buttons === 0) return;
+    const continueDrag = (event: PointerEvent): void => {
+      if (last === null || event.buttons === 0) {
+        element.title = current.current.describe(measureY(event));
+        return;
+      }
       const dx = event.clientX - last;
       last = event.clientX;
       moved += Math.abs(dx);
-      if (event.pointerType === "mouse") current.current.pan(-dx / axis().width);
+      if (event.pointerType === "mouse") current.current.pan(-dx / measureAxis().width);
     };
-    const up = (event: PointerEvent): void => {
-      if (last !== null && moved < 4) current.current.onClick(event.clientY - element.getBoundingClientRect().top);
+    const endDrag = (event: PointerEvent): void => {
+      if (last !== null && moved < CLICK_SLACK) current.current.click(measureY(event));
       last = null;
     };
-    const wheel = (event: WheelEvent): void => {
+    const turnWheel = (event: WheelEvent): void => {
       if (!event.ctrlKey && !event.shiftKey) return;
       event.preventDefault();
-      const { left, width } = axis();
+      const { left, width } = measureAxis();
       current.current.zoomBy(Math.exp(-(event.deltaY || event.deltaX) * 0.002), (event.clientX - left) / width);
     };
-    element.addEventListener("pointerdown", down);
-    element.addEventListener("pointermove", move);
-    element.addEventListener("pointerup", up);
-    element.addEventListener("wheel", wheel, { passive: false });
+    element.addEventListener("pointerdown", startDrag);
+    element.addEventListener("pointermove", continueDrag);
+    element.addEventListener("pointerup", endDrag);
+    element.addEventListener("wheel", turnWheel, { passive: false });
     return () => {
-      element.removeEventListener("pointerdown", down);
-      element.removeEventListener("pointermove", move);
-      element.removeEventListener("pointerup", up);
-      element.removeEventListener("wheel", wheel);
+      element.removeEventListener("pointerdown", startDrag);
+      element.removeEventListener("pointermove", continueDrag);
+      element.removeEventListener("pointerup", endDrag);
+      element.removeEventListener("wheel", turnWheel);
     };
   }, []);
 }
@@ -208,11 +232,16 @@ function RowList({ picture, view, selected, end }: ListProps): JSX.Element {
     >
       {shown.map((row) => (
         <li key={row} id={`bar-${row}`} role="option" aria-selected={row === selected}>
-          {[picture.timeline.rows[row], ...picture.barsOf(row).slice(-5).map((bar) => describeBar(bar, end))].join(": ")}
+          {describeRow(picture, row, end)}
         </li>
       ))}
     </ul>
   );
+}
+
+function describeRow(picture: TimelinePicture, row: number, end: number): string {
+  const bars = picture.barsOf(row).slice(-MOST_DESCRIBED);
+  return [picture.timeline.rows[row], ...bars.map((bar) => describeBar(bar, end))].join(": ");
 }
 
 function describeBar([, start, stop, state, attempt]: Timeline["bars"][number], end: number): string {
