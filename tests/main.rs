@@ -61,3 +61,4 @@ mod top;
 mod tutorial;
 mod waiting;
 mod watch;
+mod web;

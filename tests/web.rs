@@ -1,0 +1,139 @@
+//! `swarmc serve` and its page, held by programs of others: schemathesis, redocly, openapi-typescript, clients of
+//! server-sent events, and Chromium with axe.
+//!
+//! `tests/install-web` puts them into a cache outside the checkout; these tests call it, and fail without. Servers listen on
+//! this machine alone.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use tempfile::TempDir;
+
+use crate::cli::Place;
+use crate::serve::Server;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The folder of the programs.
+fn programs() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let script = root().join("tests/install-web");
+        let output = Command::new(script).stderr(Stdio::inherit()).output().expect("tests/install-web can be started");
+        assert!(output.status.success(), "tests/install-web failed: it says why above");
+        PathBuf::from(String::from_utf8(output.stdout).expect("a path is UTF-8").trim())
+    })
+}
+
+/// A folder for scripts, in which they find their packages.
+fn workshop() -> TempDir {
+    let folder = TempDir::new().expect("a temporary folder can be made");
+    let packages = programs().join("node_modules");
+    std::os::unix::fs::symlink(packages, folder.path().join("node_modules")).expect("a link can be made");
+    for file in fs::read_dir(root().join("tests/web")).expect("there are scripts") {
+        let file = file.expect("it can be read");
+        fs::copy(file.path(), folder.path().join(file.file_name())).expect("it can be copied");
+    }
+    fs::write(folder.path().join("package.json"), r#"{"type":"module"}"#).expect("it can be written");
+    folder
+}
+
+fn run(command: &mut Command) -> String {
+    let output = command.stdin(Stdio::null()).output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let out = String::from_utf8_lossy(&output.stdout).into_owned();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{out}\n{err}", output.status);
+    out
+}
+
+fn npx(folder: &TempDir, program: &str) -> Command {
+    let mut command = Command::new(programs().join("node_modules/.bin").join(program));
+    command.current_dir(folder.path()).env("REDOCLY_TELEMETRY", "off").env("CI", "true");
+    command
+}
+
+/// A run with envelopes, a swarm and a diff, and a server over its home.
+fn served() -> (Place, Server, String) {
+    let place = Place::new("");
+    fs::create_dir(place.work().join("specs")).expect("a folder can be made");
+    crate::specs::copy(&root().join("specs/refactor-swarm"), &place.work().join("specs/refactor-swarm"));
+    place.swarmc(&["run", "specs/refactor-swarm/refactor-swarm.kdl"]).expect(0, &[], &[]);
+    let server = Server::start(&place, &[]);
+    let run = server.read("/api/v1/runs")["runs"][0]["run"].as_str().expect("there is a run").to_owned();
+    (place, server, run)
+}
+
+#[test]
+fn the_api_does_what_its_description_says() {
+    let (place, server, name) = served();
+    let settings = format!(
+        "[parameters]\n\"path.run\" = \"{name}\"\n\"path.label\" = \"refactor\"\n\"path.agent\" = \"a1\"\n\
+         \"path.path\" = \"journal.jsonl\"\n"
+    );
+    place.write("schemathesis.toml", &settings);
+    let mut command = Command::new(programs().join("python/bin/python"));
+    command.args(["-m", "schemathesis.cli"]);
+    let url = format!("{}/api/v1/openapi.json", server.url());
+    command.args(["run", &url, "--checks", "all", "--max-examples", "15", "--seed", "1"]);
+    command.args(["-H", &format!("Authorization: Bearer {}", server.token())]).current_dir(place.work());
+    let told = run(&mut command);
+    assert!(told.contains("No issues found") || told.contains("passed"), "{told}");
+}
+
+#[test]
+fn the_description_is_sound_and_gives_a_typed_client() {
+    let place = Place::new("");
+    let server = Server::start(&place, &[]);
+    let folder = workshop();
+    let description = server.read("/api/v1/openapi.json");
+    fs::write(folder.path().join("openapi.json"), description.to_string()).expect("it can be written");
+    run(npx(&folder, "redocly").args(["lint", "openapi.json", "--skip-rule=operation-4xx-response"]));
+    run(npx(&folder, "openapi-typescript").args(["openapi.json", "-o", "schema.d.ts"]));
+    run(npx(&folder, "tsc").args(["--noEmit", "--strict", "--module", "nodenext", "--skipLibCheck", "client.ts"]));
+}
+
+#[test]
+fn clients_of_others_read_each_record_once_through_twenty_cuts() {
+    let (place, server, name) = served();
+    let printed = place.swarmc(&["events", &name]).out;
+    let folder = workshop();
+    let with_server = |command: &mut Command| {
+        command.env("SERVER", server.url()).env("TOKEN", server.token()).env("RUN", &name);
+        run(command.current_dir(folder.path()))
+    };
+    assert_eq!(with_server(Command::new("node").arg("events.mjs")), printed);
+    assert_eq!(with_server(Command::new(programs().join("python/bin/python")).arg("events.py")), printed);
+}
+
+/// What is committed of the page is what its sources give: `npm run build` makes the same bytes.
+#[test]
+fn the_page_is_what_its_sources_give() {
+    let folder = TempDir::new().expect("a temporary folder can be made");
+    let copy = |name: &str| {
+        let mut command = Command::new("cp");
+        run(command.arg("-r").arg(root().join("web").join(name)).arg(folder.path().join("web").join(name)));
+    };
+    fs::create_dir_all(folder.path().join("web")).expect("a folder can be made");
+    programs();
+    for name in ["src", "test", "package.json", "package-lock.json", "tsconfig.json", "build.mjs"] {
+        copy(name);
+    }
+    let npm = |arguments: &[&str]| {
+        run(Command::new("npm").args(arguments).current_dir(folder.path().join("web")));
+    };
+    npm(&["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"]);
+    npm(&["test"]);
+    npm(&["run", "build"]);
+    for name in ["index.html", "app.js", "app.css"] {
+        let built = fs::read(folder.path().join("serve/page").join(name)).expect("it is built");
+        let kept = fs::read(root().join("serve/page").join(name)).expect("it is kept");
+        assert!(built == kept, "{name} is stale: run `npm ci && npm run build` in web/");
+        // The zipped twin may be packed by another release of zlib.
+        let zipped = Command::new("gzip").arg("-dc").arg(root().join("serve/page").join(format!("{name}.gz"))).output();
+        assert!(zipped.expect("gzip starts").stdout == kept, "{name}.gz is another file");
+    }
+}
