@@ -137,3 +137,46 @@ fn the_page_is_what_its_sources_give() {
         assert!(zipped.expect("gzip starts").stdout == kept, "{name}.gz is another file");
     }
 }
+
+/// A gate, a tool that a person must allow, and an agent that reads messages.
+const ASKS: &str = r##"
+policy { tool shell human }
+provider recorded {
+    script {
+        answer #"{"action": "tool_call", "tool": "shell", "tool_params": {"command": "echo ran"}}"# task=one turn=1
+        answer #"{"action": "done", "response": "over"}"#
+    }
+}
+provider slow { exec "sh" "-c" "cat >/dev/null; until [ -e go ]; do sleep 0.02; done; echo done" }
+agent coder provider=recorded { tools shell; can run-commands }
+agent slow provider=slow
+swarm team {
+    goal "Do it"
+    member one agent=coder "Call it"
+}
+pipeline main {
+    task go { swarm team }
+    task build agent=slow { prompt "Build" }
+    gate human { message "Publish it?"; options approve hold; on-timeout hold after="24h" }
+    task review agent=slow { depends-on build; when "output.human.choice == 'approve'"; prompt "Review" }
+    result review
+}
+"##;
+
+#[test]
+fn a_person_answers_in_the_page_and_a_page_of_another_site_reaches_nothing() {
+    let place = Place::new(ASKS);
+    let (mut child, _) = place.until(&["run", "flow.kdl"], "wants tool shell");
+    let server = Server::start(&place, &[]);
+    let name = server.read("/api/v1/runs")["runs"][0]["run"].as_str().expect("there is a run").to_owned();
+    let folder = workshop();
+    let mut command = Command::new("node");
+    command.env("SERVER", server.url()).env("TOKEN", server.token()).env("RUN", &name);
+    run(command.arg("page.mjs").current_dir(folder.path()));
+    let shown = |arguments: &[&str]| place.swarmc(&[&["inspect", &name], arguments].concat()).out;
+    assert!(shown(&["go"]).contains("allow, by a person"), "{}", shown(&["go"]));
+    assert!(shown(&["build", "--raw"]).contains("Mind the gap"));
+    place.write("go", "");
+    assert!(child.wait().expect("it ends").success());
+    assert!(shown(&["human", "--json"]).contains("succeeded"));
+}

@@ -188,7 +188,7 @@ pub(crate) struct GraphStates {
 pub(crate) struct BoxState {
     /// The most urgent state of its steps; `pending` where none has begun.
     pub state: &'static str,
-    /// The step that has it, as addresses name it; null where none has begun.
+    /// The step that has it, as addresses name it; else one that has not begun.
     pub label: Option<String>,
     /// How many of its steps stand where.
     pub counts: BTreeMap<String, u64>,

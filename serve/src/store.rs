@@ -3,15 +3,31 @@
 //! In: the name of a run. Out: the run as it is now. Invariant: at most [`KEPT`] runs stay in memory; each is read by one
 //! request at a time.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
-use swarmc_runtime::{Home, RunError, RunFolder};
-use swarmc_view::{FollowedRun, PastError};
+use swarmc_runtime::{Home, LeftProcesses, RunError, RunFolder};
+use swarmc_view::{FollowedRun, PastError, RunSummary};
 
 use crate::problem::Problem;
 
 /// The runs that stay in memory.
 const KEPT: usize = 8;
+
+/// The runs that are known at a glance at most; where there are more, all are read anew.
+const GLANCES: usize = 10_000;
+
+/// What tells whether a journal has changed: its length, and when it was written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct JournalStamp(u64, SystemTime);
+
+impl JournalStamp {
+    fn of(folder: &RunFolder) -> Option<JournalStamp> {
+        let metadata = std::fs::metadata(folder.journal_path()).ok()?;
+        Some(JournalStamp(metadata.len(), metadata.modified().ok()?))
+    }
+}
 
 /// A run, once it was read.
 type Slot = Arc<Mutex<Option<FollowedRun>>>;
@@ -20,6 +36,8 @@ type Slot = Arc<Mutex<Option<FollowedRun>>>;
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     runs: Mutex<Vec<(String, Slot)>>,
+    /// The runs that no process ran when they were read, by id, each with the state of its journal.
+    summaries: Mutex<HashMap<String, (JournalStamp, RunSummary)>>,
 }
 
 impl Store {
@@ -42,6 +60,30 @@ impl Store {
         };
         let run = slot.insert(followed.map_err(|error| describe_unreadable(id, &error))?);
         read(run)
+    }
+
+    /// A run at a glance. One that no process runs is read once for each state of its journal.
+    pub(crate) fn summarize(&self, home: &Home, folder: &RunFolder, left: &LeftProcesses) -> RunSummary {
+        if folder.is_running() {
+            let followed = self.with_run(home, &folder.id, |run| Ok(RunSummary::of_followed(run, left)));
+            // One that cannot be read says why.
+            return followed.unwrap_or_else(|_| RunSummary::read(folder, left));
+        }
+        let stamp = JournalStamp::of(folder);
+        let known = lock(&self.summaries).get(&folder.id).filter(|(before, _)| Some(*before) == stamp).cloned();
+        if let Some((_, summary)) = known {
+            return summary;
+        }
+        let summary = RunSummary::read(folder, left);
+        // What of it still lives changes by itself.
+        if let Some(stamp) = stamp.filter(|_| summary.survivors == 0) {
+            let mut summaries = lock(&self.summaries);
+            if summaries.len() >= GLANCES {
+                summaries.clear();
+            }
+            summaries.insert(folder.id.clone(), (stamp, summary.clone()));
+        }
+        summary
     }
 
     fn find_slot(&self, id: &str) -> Slot {

@@ -112,6 +112,7 @@ pub(crate) fn get_states(service: &Service, call: &Call) -> Result<Reply, Proble
         for (step, _) in run.blocked_steps() {
             if let Some(found) = ids.get(&*step.name).and_then(|id| boxes.get_mut(id)) {
                 *found.counts.entry(BLOCKED.to_owned()).or_default() += 1;
+                found.label.get_or_insert_with(|| run.report.label(&step));
             }
         }
         reply(&GraphStates { version: Version, as_of: last_event(run), boxes })

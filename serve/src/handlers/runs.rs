@@ -25,7 +25,7 @@ pub(crate) fn list_runs(service: &Service, call: &Call) -> Result<Reply, Problem
             && workflow.is_none_or(|workflow| run.workflow == workflow)
     };
     // One more says whether there is a further page.
-    let found = older.map(|folder| RunSummary::read(&folder, &left)).filter(fits).take(limit + 1);
+    let found = older.map(|folder| service.store.summarize(&service.home, &folder, &left)).filter(fits).take(limit + 1);
     let mut runs: Vec<Run> = found.map(|run| Run::from(&run)).collect();
     let has_more = runs.len() > limit;
     runs.truncate(limit);

@@ -1,6 +1,6 @@
 //! Steps: a page of them, one with all that is known of it, and the agents of a swarm.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use swarmc_plan::{Body, Pipeline};
 use swarmc_runtime::StepId;
@@ -32,8 +32,13 @@ pub(crate) fn list_steps(service: &Service, call: &Call) -> Result<Reply, Proble
             found += 1;
         };
         let kinds = list_kinds(run);
-        for row in &run.report.rows {
-            let label = run.report.label(&row.step);
+        let last = last_rows(run);
+        for (position, row) in run.report.rows.iter().enumerate() {
+            let mut label = run.report.label(&row.step);
+            // An earlier round of a loop has the label of the last one.
+            if last.get(&label).is_some_and(|&last| last != position) {
+                label = row.step.to_string();
+            }
             if fits(state_of(row), &label) {
                 take(&|| describe_row(row, &label, &kinds, None));
             }
@@ -49,6 +54,11 @@ pub(crate) fn list_steps(service: &Service, call: &Call) -> Result<Reply, Proble
         let next = (end < found && !steps.is_empty()).then_some(end as u64);
         reply(&StepPage { version: Version, as_of: last_event(run), steps, total: found as u64, next })
     })
+}
+
+/// The last row of each label, by position.
+fn last_rows(run: &FollowedRun) -> HashMap<String, usize> {
+    run.report.rows.iter().enumerate().map(|(position, row)| (run.report.label(&row.step), position)).collect()
 }
 
 fn describe_row(row: &Row, label: &str, kinds: &BTreeMap<&str, &'static str>, waits: Option<String>) -> StepLine {

@@ -21,36 +21,25 @@ pub(crate) fn get_timeline(service: &Service, call: &Call) -> Result<Reply, Prob
 }
 
 fn build_timeline(run: &FollowedRun) -> documents::Timeline {
-    let mut rows: Vec<String> = Vec::new();
-    let mut known: HashMap<&StepId, u32> = HashMap::new();
-    let mut bars: Vec<(u32, u64, Option<u64>, &'static str, u32)> = Vec::new();
-    let mut open: HashMap<(&StepId, u32), usize> = HashMap::new();
+    let mut lanes = Lanes::default();
     for record in &run.past.records {
         match &record.event {
-            Event::AttemptStarted { step, attempt, .. } => {
-                let row = *known.entry(step).or_insert_with(|| {
-                    rows.push(run.report.label(step));
-                    rows.len() as u32 - 1
-                });
-                // A resumed run begins an attempt again.
-                if let Some(before) = open.insert((step, *attempt), bars.len()) {
-                    end_bar(&mut bars, before, record.at, "cancelled");
-                }
-                bars.push((row, record.at, None, "running", *attempt));
-            }
+            Event::AttemptStarted { step, attempt, .. } => lanes.begin(run, (step, *attempt), record.at, "running"),
+            // A gate waits for a person, and has no attempt.
+            Event::GateOpened { step, .. } => lanes.begin(run, (step, 0), record.at, "waiting"),
+            Event::GateAnswered { step, .. } => lanes.end((step, 0), record.at, "succeeded"),
             Event::AttemptEnded { step, attempt, outcome, .. } => {
-                if let Some(index) = open.remove(&(step, *attempt)) {
-                    let state = match &outcome.failure {
-                        None => "succeeded",
-                        Some(Failure::Cancelled) => "cancelled",
-                        Some(_) => "failed",
-                    };
-                    end_bar(&mut bars, index, record.at, state);
-                }
+                let state = match &outcome.failure {
+                    None => "succeeded",
+                    Some(Failure::Cancelled) => "cancelled",
+                    Some(_) => "failed",
+                };
+                lanes.end((step, *attempt), record.at, state);
             }
             _ => {}
         }
     }
+    let Lanes { rows, mut bars, open, .. } = lanes;
     let (from, to) = (run.report.started_ms, run.report.changed_ms);
     let is_running = run.folder.is_running();
     let now = if is_running { now_ms() } else { to };
@@ -66,6 +55,37 @@ fn build_timeline(run: &FollowedRun) -> documents::Timeline {
         bars.sort_by_key(|bar| (bar.1, bar.0));
     }
     documents::Timeline { version: Version, as_of: last_event(run), from, to, now, rows, bars, left_out }
+}
+
+/// The bars of each step, while the records are read.
+#[derive(Default)]
+struct Lanes<'r> {
+    rows: Vec<String>,
+    known: HashMap<&'r StepId, u32>,
+    bars: Vec<Bar>,
+    open: HashMap<(&'r StepId, u32), usize>,
+}
+
+/// Row, start, end, state, attempt.
+type Bar = (u32, u64, Option<u64>, &'static str, u32);
+
+impl<'r> Lanes<'r> {
+    fn begin(&mut self, run: &FollowedRun, of: (&'r StepId, u32), at: u64, state: &'static str) {
+        let row = *self.known.entry(of.0).or_insert_with(|| {
+            self.rows.push(run.report.label(of.0));
+            self.rows.len() as u32 - 1
+        });
+        // A resumed run begins an attempt again.
+        self.end(of, at, "cancelled");
+        self.open.insert(of, self.bars.len());
+        self.bars.push((row, at, None, state, of.1));
+    }
+
+    fn end(&mut self, of: (&'r StepId, u32), at: u64, state: &'static str) {
+        if let Some(index) = self.open.remove(&of) {
+            end_bar(&mut self.bars, index, at, state);
+        }
+    }
 }
 
 fn end_bar(bars: &mut [(u32, u64, Option<u64>, &'static str, u32)], index: usize, at: u64, state: &'static str) {
