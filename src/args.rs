@@ -317,6 +317,10 @@ pub(crate) struct Run {
     /// the difference. Hooks do not run, and a replay cannot be resumed.
     #[arg(long, value_name = "DIR")]
     pub(crate) replay: Option<PathBuf>,
+    /// Shows the run on the whole screen, as `swarmc top` does; leaving the screen ends no run. Without a terminal it prints
+    /// lines as ever.
+    #[arg(long, conflicts_with_all = ["json", "events", "replay"])]
+    pub(crate) tui: bool,
     /// For a program that starts a run which outlives it: the run leaves its session, and writes its id to this file.
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) id_file: Option<PathBuf>,

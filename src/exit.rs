@@ -19,6 +19,14 @@ pub(crate) enum Exit {
     OverBudget = 5,
 }
 
+impl Exit {
+    /// That of another process of swarmc.
+    pub(crate) fn from_code(code: Option<i32>) -> Exit {
+        let all = [Exit::Done, Exit::Spec, Exit::Usage, Exit::Failed, Exit::Stopped, Exit::OverBudget];
+        all.into_iter().find(|exit| Some(*exit as i32) == code).unwrap_or(Exit::Usage)
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
         ExitCode::from(exit as u8)

@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use miette::{IntoDiagnostic, WrapErr, miette};
 use swarmc_compiler::Settings;
@@ -21,12 +24,18 @@ use crate::find;
 use crate::home::{find_home, find_run, read_past};
 use crate::load::{load_with, select_pipeline};
 use crate::plan::{list_environment, list_templates};
-use crate::{approve, params, replay, signals, summary, terminal};
+use crate::{approve, params, replay, signals, summary, terminal, top};
 
 /// The most that is read from standard input, in bytes.
 const MAX_STDIN: u64 = 16 * 1024 * 1024;
 
 pub(crate) fn run_pipeline(args: &Run) -> miette::Result<Exit> {
+    if args.tui {
+        if top::has_screen() {
+            return start_on_screen();
+        }
+        terminal::eprint("note: without a terminal the run prints lines\n");
+    }
     if args.id_file.is_some() {
         leave_session()?;
     }
@@ -125,6 +134,34 @@ pub(crate) fn resume_run(args: &Resume) -> miette::Result<Exit> {
             display.observer(),
         ),
     })
+}
+
+/// Starts the same run in a process of its own, and shows it: the end of the screen is none of the run.
+fn start_on_screen() -> miette::Result<Exit> {
+    let folder = tempfile::tempdir().into_diagnostic()?;
+    let (id_file, log_path) = (folder.path().join("run.id"), folder.path().join("run.log"));
+    let log = File::create(&log_path).into_diagnostic()?;
+    let program = std::env::current_exe().into_diagnostic()?;
+    let words = std::env::args_os().skip(1).filter(|word| word != "--tui");
+    let mut command = Command::new(program);
+    command.args(words).arg("--id-file").arg(&id_file).arg("--quiet");
+    // A terminal is the screen's; what is piped in is the run's.
+    let stdin = if std::io::stdin().is_terminal() { Stdio::null() } else { Stdio::inherit() };
+    command.stdin(stdin).stdout(log.try_clone().into_diagnostic()?).stderr(log);
+    let mut child = command.spawn().into_diagnostic()?;
+    loop {
+        if let Ok(id) = std::fs::read_to_string(&id_file) {
+            return top::show_run(find_home()?.find(&id).into_diagnostic()?);
+        }
+        // It may have written its id just before it ended.
+        if let Some(status) = child.try_wait().into_diagnostic()?
+            && !id_file.exists()
+        {
+            terminal::eprint(std::fs::read_to_string(&log_path).into_diagnostic()?);
+            return Ok(Exit::from_code(status.code()));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Goes on in a session of its own: the end of the program that started the run, and of its terminal, ends no run.

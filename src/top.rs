@@ -10,8 +10,11 @@ mod log_tail;
 mod model;
 
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use miette::IntoDiagnostic;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
@@ -29,6 +32,7 @@ use crate::agent_log::find_step_format;
 use crate::args::Top;
 use crate::exit::Exit;
 use crate::home::{find_home, find_run};
+use crate::summary::{latest_time, write_table};
 use crate::terminal::{self, Stream};
 
 /// How long one wait for a key lasts: as often the run is looked at.
@@ -37,6 +41,10 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How often a process that runs it is looked for, and times are drawn anew.
 const TICK: Duration = Duration::from_secs(1);
 
+/// The bytes from the end of a log that are copied, and the steps that stay on the terminal at the end.
+const COPIED: usize = 64 * 1024;
+const ENDING: usize = 200;
+
 /// The size of a frame that is printed where there is no terminal to ask.
 const PRINTED: (u16, u16) = (120, 40);
 
@@ -44,10 +52,20 @@ pub(crate) fn exec(args: &Top) -> miette::Result<Exit> {
     let run = args.run.as_deref().filter(|run| *run != "last");
     let folder = find_run(&find_home()?, run, "is there", |_| true)?;
     let screen = Screen::open(folder)?;
-    match Stream::Out.is_live() && std::env::var_os("CI").is_none() {
+    match has_screen() {
         true => screen.show(),
         false => screen.print_frames(args.frames, Duration::from_secs_f64(args.delay)),
     }
+}
+
+/// Whether there is a terminal to draw on.
+pub(crate) fn has_screen() -> bool {
+    Stream::Out.is_live() && std::env::var_os("CI").is_none()
+}
+
+/// Shows a run until a person leaves.
+pub(crate) fn show_run(folder: RunFolder) -> miette::Result<Exit> {
+    Screen::open(folder)?.show()
 }
 
 /// A run on a screen.
@@ -141,13 +159,22 @@ impl Screen {
         let outcome = self.interact(&mut terminal);
         ratatui::restore();
         outcome?;
-        let id = &self.run.folder.id;
-        terminal::eprint(match self.run.report.finished {
-            Some(status) => format!("run {id} {}: swarmc inspect {id}\n", status.as_str()),
-            None if self.run.folder.is_running() => format!("run {id} goes on: swarmc top {id}\n"),
-            None => format!("run {id} is not running: swarmc resume {id}\n"),
-        });
+        terminal::eprint(self.describe_end());
         Ok(Exit::Done)
+    }
+
+    /// What stays on the terminal: how each step stands, and how to come back.
+    fn describe_end(&self) -> String {
+        let (id, report) = (&self.run.folder.id, &self.run.report);
+        let mut text = String::new();
+        let rows = report.rows.iter().filter(|row| report.is_current(row)).take(ENDING);
+        write_table(&mut text, report, rows, latest_time(&self.run.folder, report), Stream::Err.paint());
+        text.push_str(&match report.finished {
+            Some(status) => format!("\nrun {id} {}: swarmc inspect {id}\n", status.as_str()),
+            None if self.run.folder.is_running() => format!("\nrun {id} goes on: swarmc top {id}\n"),
+            None => format!("\nrun {id} is not running: swarmc resume {id}\n"),
+        });
+        text
     }
 
     fn interact(&mut self, terminal: &mut DefaultTerminal) -> miette::Result<()> {
@@ -195,6 +222,19 @@ impl Screen {
                 });
                 self.model.overlay = Overlay::None;
             }
+            Wish::Resume => {
+                self.model.notice = Some(match self.start_resume() {
+                    Ok(()) => "the run goes on in a process of its own".to_owned(),
+                    Err(error) => format!("it cannot be resumed: {error}"),
+                });
+            }
+            Wish::Copy => {
+                // The terminal takes the text for its clipboard (OSC 52), also over SSH.
+                let text = self.log.text(COPIED);
+                terminal::print(format!("\x1b]52;c;{}\x07", BASE64_STANDARD.encode(text)))?;
+                self.model.notice = Some("the end of the log is copied, where this terminal allows it".to_owned());
+            }
+            Wish::Page => self.open_pager(terminal)?,
             Wish::Suspend => {
                 ratatui::restore();
                 rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TSTP)
@@ -204,6 +244,33 @@ impl Screen {
             }
         }
         Ok(false)
+    }
+
+    /// Goes on with the run in a process that outlives the screen.
+    fn start_resume(&self) -> std::io::Result<()> {
+        let log = std::fs::File::options().create(true).append(true).open(self.run.folder.path.join("runner.log"))?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["resume", &self.run.folder.id, "--detach", "--quiet"]).stdin(Stdio::null());
+        let mut child = command.stdout(log.try_clone()?).stderr(log).spawn()?;
+        std::thread::spawn(move || child.wait());
+        Ok(())
+    }
+
+    /// Shows the log of the selected step in the pager of the person.
+    fn open_pager(&mut self, terminal: &mut DefaultTerminal) -> miette::Result<()> {
+        let pager = std::env::var("PAGER").ok().filter(|pager| !pager.is_empty()).unwrap_or_else(|| "less".to_owned());
+        let mut words = pager.split_whitespace();
+        let Some(program) = words.next() else { return Ok(()) };
+        ratatui::restore();
+        // Without `-R` it writes control characters as their codes.
+        let shown =
+            Command::new(program).args(words).arg(self.log.path()).env("LESS", "-M").env_remove("LESSOPEN").status();
+        *terminal = ratatui::try_init().into_diagnostic()?;
+        terminal.clear().into_diagnostic()?;
+        if let Err(error) = shown {
+            self.model.notice = Some(format!("cannot start `{program}`: {error}"));
+        }
+        Ok(())
     }
 
     /// Prints frames as text, where no terminal is there to draw on.

@@ -191,3 +191,45 @@ fn a_terminal_that_is_gone_ends_the_screen_alone() {
     place.write("go", "");
     assert!(child.wait().expect("it ends").success(), "{}", rest());
 }
+
+/// The run goes on in a process of its own, and leaving the screen ends nothing.
+#[test]
+fn a_run_is_started_on_the_screen_and_outlives_it() {
+    let place = Place::new(SPEC);
+    let mut screen = Terminal::open(&place, "stty rows 40 cols 120; swarmc run flow.kdl --tui");
+    screen.press("j");
+    screen.press("q");
+    let (shown, ended) = screen.end();
+    assert!(ended && shown.contains("\x1b[?1049h") && shown.contains("goes on: swarmc top"), "{shown:?}");
+    // What stays on the terminal is how each step stands.
+    let rest = shown.rsplit("\x1b[?1049l").next().unwrap_or_default();
+    assert!(rest.contains("build") && rest.contains("human"), "{rest:?}");
+    place.swarmc(&["approve", "last", "human", "approve"]).expect(0, &[], &[]);
+    place.write("go", "");
+    until("an end", || place.swarmc(&["ps", "--all"]).out.contains("succeeded"));
+    // A spec with mistakes says so, and without a terminal there are lines.
+    place.write("wrong.kdl", "workflow w\npipeline p { task a { depends-on b; run echo } }\n");
+    let (shown, ended) = Terminal::open(&place, "swarmc run wrong.kdl --tui").end();
+    assert!(!ended && shown.contains("SW101"), "{shown:?}");
+    let plain = place.swarmc(&["run", "flow.kdl", "--tui", "--headless"]);
+    plain.expect(0, &[], &["note: without a terminal the run prints lines", "plan: started"]);
+}
+
+/// A run whose runner was killed goes on by a key; the end of a log goes to the clipboard.
+#[test]
+fn a_key_resumes_a_run_whose_runner_is_gone() {
+    let place = Place::new(SPEC);
+    let (mut child, _) = place.until(&["run", "flow.kdl"], "human waits");
+    child.kill().expect("it can be killed");
+    child.wait().expect("it ends");
+    let mut top = Terminal::open(&place, "stty rows 40 cols 120; swarmc top last");
+    top.press("y");
+    top.press("r");
+    until("a runner", || place.swarmc(&["ps"]).out.contains("running"));
+    top.press("q");
+    let (shown, ended) = top.end();
+    assert!(ended && shown.contains("runner gone: r resumes") && shown.contains("\x1b]52;c;"), "{shown:?}");
+    place.write("go", "");
+    place.swarmc(&["approve", "last", "human", "approve"]).expect(0, &[], &[]);
+    until("an end", || place.swarmc(&["ps", "--all"]).out.contains("succeeded"));
+}

@@ -30,7 +30,22 @@ impl JournalStamp {
 }
 
 /// A run, once it was read.
-type Slot = Arc<Mutex<Option<FollowedRun>>>;
+type Slot = Arc<Mutex<Option<Followed>>>;
+
+/// A run, and what was made of its plan.
+#[derive(Debug)]
+pub(crate) struct Followed {
+    pub run: FollowedRun,
+    /// The picture of its plan and the tag of that, with the reading of the plan that they come from.
+    pub picture: Option<(u32, Arc<Picture>)>,
+}
+
+/// A picture of a plan, as JSON, and the tag by which a client asks whether it has changed.
+#[derive(Debug)]
+pub(crate) struct Picture {
+    pub json: String,
+    pub tag: String,
+}
 
 /// Runs, the one that was looked at last at the end.
 #[derive(Debug, Default)]
@@ -51,15 +66,28 @@ impl Store {
         id: &str,
         read: impl FnOnce(&FollowedRun) -> Result<T, Problem>,
     ) -> Result<T, Problem> {
+        self.with_slot(home, id, |followed| read(&followed.run))
+    }
+
+    /// The same, with what was made of its plan.
+    ///
+    /// # Errors
+    /// As [`with_run`](Store::with_run).
+    pub(crate) fn with_slot<T>(
+        &self,
+        home: &Home,
+        id: &str,
+        read: impl FnOnce(&mut Followed) -> Result<T, Problem>,
+    ) -> Result<T, Problem> {
         let folder = find_folder(home, id)?;
         let slot = self.find_slot(&folder.id);
         let mut slot = lock(&slot);
         let followed = match slot.take() {
-            Some(mut run) => run.poll().map(|_| run),
-            None => FollowedRun::open(folder),
+            Some(mut followed) => followed.run.poll().map(|_| followed),
+            None => FollowedRun::open(folder).map(|run| Followed { run, picture: None }),
         };
-        let run = slot.insert(followed.map_err(|error| describe_unreadable(id, &error))?);
-        read(run)
+        let followed = slot.insert(followed.map_err(|error| describe_unreadable(id, &error))?);
+        read(followed)
     }
 
     /// A run at a glance. One that no process runs is read once for each state of its journal.

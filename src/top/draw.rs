@@ -78,7 +78,7 @@ impl Picture<'_> {
         let state = match (self.run.report.finished, self.is_running) {
             (Some(status), _) => status.as_str(),
             (None, true) => "running",
-            (None, false) => "not running: swarmc resume goes on",
+            (None, false) => "runner gone: r resumes",
         };
         let until = if self.is_running { self.now } else { self.run.report.changed_ms };
         let totals = format_totals(&self.run.report, until);

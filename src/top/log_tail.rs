@@ -89,6 +89,23 @@ impl LogTail {
         }
     }
 
+    /// The path of the log.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The last lines, of so many bytes at most.
+    pub(crate) fn text(&self, most: usize) -> String {
+        let mut bytes = 0;
+        let fits = |number: &usize| {
+            bytes += self.line(*number).len() + 1;
+            bytes <= most
+        };
+        let mut numbers: Vec<usize> = (0..self.count()).rev().take_while(fits).collect();
+        numbers.reverse();
+        numbers.into_iter().map(|number| self.line(number) + "\n").collect()
+    }
+
     fn push_line(&mut self, line: &str) {
         if self.lines.len() == LINES {
             self.lines.pop_front();

@@ -76,6 +76,12 @@ pub(crate) enum Wish {
     Leave,
     Stop,
     Suspend,
+    /// Go on with a run that no process runs.
+    Resume,
+    /// The log, for the clipboard.
+    Copy,
+    /// The log, in a pager.
+    Page,
     Answer(GateAnswer),
 }
 
@@ -237,6 +243,10 @@ impl Model {
             Key::Plan => self.show_view(View::Plan),
             Key::Open => self.zoomed = !self.zoomed,
             Key::Pane => self.right = !self.right,
+            Key::Resume if run.report.finished.is_none() && !run.folder.is_running() => return Some(Wish::Resume),
+            Key::Resume => self.notice = Some("the run is running, or has ended".to_owned()),
+            Key::Copy => return Some(Wish::Copy),
+            Key::Pager => return Some(Wish::Page),
             Key::Back => self.go_back(run),
             Key::Up | Key::Down | Key::PageUp | Key::PageDown | Key::First | Key::Last => self.scroll(key),
             Key::Char(_) | Key::Erase | Key::Interrupt | Key::Suspend => {}

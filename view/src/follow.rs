@@ -24,6 +24,8 @@ pub struct FollowedRun {
     pub state: State,
     journal: JournalFollower,
     last: Option<(u64, u32)>,
+    /// How often its plan was read.
+    pub reads: u32,
 }
 
 impl FollowedRun {
@@ -38,7 +40,7 @@ impl FollowedRun {
         let graph = past.build_graph(&folder)?;
         let state = State::replay(graph, &past.records);
         let report = past.build_report();
-        Ok(FollowedRun { folder, past, report, state, journal, last })
+        Ok(FollowedRun { folder, past, report, state, journal, last, reads: 1 })
     }
 
     /// Takes what came meanwhile; whether something did.
@@ -49,7 +51,8 @@ impl FollowedRun {
         let (records, last) = read_all(&mut self.journal)?;
         // Its plan may be another one, and earlier steps run again: what was folded no longer holds.
         if records.iter().any(|record| matches!(record.event, Event::RunReopened { .. } | Event::RunResumed)) {
-            *self = FollowedRun::open(self.folder.clone())?;
+            let reads = self.reads + 1;
+            *self = FollowedRun { reads, ..FollowedRun::open(self.folder.clone())? };
             return Ok(true);
         }
         let is_new = !records.is_empty();

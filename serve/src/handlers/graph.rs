@@ -1,6 +1,7 @@
 //! The picture of a run's plan, and how its boxes stand.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 use swarmc_runtime::handoff::Report;
@@ -14,21 +15,28 @@ use crate::access::single;
 use crate::documents::{BoxColumns, BoxState, FrameColumns, GraphDocument, GraphSize, GraphStates, WireColumns};
 use crate::problem::Problem;
 use crate::routes::{Call, Reply, STATES};
+use crate::store::Picture;
 
 /// The box of a step that has not begun.
 const PENDING: &str = "pending";
 
 pub(crate) fn get_graph(service: &Service, call: &Call) -> Result<Reply, Problem> {
-    service.store.with_run(&service.home, call.part(0), |run| {
-        // The picture follows from the plan alone.
-        let plan = encode(&run.past.plan);
-        let digest = Sha256::digest(plan.as_bytes());
-        let tag = digest.iter().take(16).fold("\"".to_owned(), |tag, byte| format!("{tag}{byte:02x}")) + "\"";
-        if single(&call.headers, &hyper::header::IF_NONE_MATCH) == Some(&*tag) {
-            return Ok(Reply::Unchanged);
+    let picture = service.store.with_slot(&service.home, call.part(0), |followed| {
+        let reads = followed.run.reads;
+        if let Some((_, picture)) = followed.picture.as_ref().filter(|(of, _)| *of == reads) {
+            return Ok(Arc::clone(picture));
         }
-        Ok(Reply::Tagged { json: encode(&draw_graph(run)?), tag })
-    })
+        let json = encode(&draw_graph(&followed.run)?);
+        let digest = Sha256::digest(json.as_bytes());
+        let tag = digest.iter().take(16).fold("\"".to_owned(), |tag, byte| format!("{tag}{byte:02x}")) + "\"";
+        let picture = Arc::new(Picture { json, tag });
+        followed.picture = Some((reads, Arc::clone(&picture)));
+        Ok(picture)
+    })?;
+    if single(&call.headers, &hyper::header::IF_NONE_MATCH) == Some(&*picture.tag) {
+        return Ok(Reply::Unchanged);
+    }
+    Ok(Reply::Tagged { json: picture.json.clone(), tag: picture.tag.clone() })
 }
 
 fn draw_graph(run: &FollowedRun) -> Result<GraphDocument, Problem> {
