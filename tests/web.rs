@@ -180,3 +180,14 @@ fn a_person_answers_in_the_page_and_a_page_of_another_site_reaches_nothing() {
     assert!(child.wait().expect("it ends").success());
     assert!(shown(&["human", "--json"]).contains("succeeded"));
 }
+
+#[test]
+fn two_emulators_of_others_show_the_same_screen_at_every_size() {
+    let tasks: String = (0..500).map(|number| format!("    task t{number} {{ run echo line{number} }}\n")).collect();
+    let place = Place::new("");
+    place.write("big.kdl", &format!("workflow big\npipeline p {{\n{tasks}}}\n"));
+    place.swarmc(&["run", "big.kdl", "--quiet"]).expect(0, &[], &[]);
+    let mut command = Command::new(programs().join("python/bin/python"));
+    command.env("SWARMC", env!("CARGO_BIN_EXE_swarmc")).env("SWARM_HOME", place.home());
+    run(command.arg(root().join("tests/web/screen.py")).current_dir(place.work()));
+}
