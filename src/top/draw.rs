@@ -7,7 +7,7 @@ use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
-use swarmc_runtime::Status;
+use swarmc_runtime::{Status, StepId};
 use swarmc_view::{FollowedRun, RowState, Team, format_number, make_printable};
 
 use super::keys::HELP;
@@ -160,7 +160,10 @@ impl Picture<'_> {
                     let (sign, colour) = self.sign(row.state);
                     (sign, colour, describe_row(self.run, row, self.now))
                 }
-                Entry::Blocked(_, why) => (self.pick("◌", "o"), Color::DarkGray, format!("         waits for {why}")),
+                Entry::Blocked(step, why) => {
+                    let why = format!("         waits for {}", self.describe_waiting(step, why));
+                    (self.pick("◌", "o"), Color::DarkGray, why)
+                }
             };
             let text = format!("{sign} {:<width$} {words}", label(entry));
             let style = self.style(colour);
@@ -169,8 +172,23 @@ impl Picture<'_> {
         }
     }
 
-    /// The log of the selected step; of a swarm, its agents.
+    /// What a step waits for that has not begun: the steps, where they are known.
+    fn describe_waiting(&self, step: &StepId, why: &str) -> String {
+        let pending = self.run.state.list_pending(step, self.is_running);
+        let names: Vec<&str> = pending.iter().map(|pending| &*pending.step).collect();
+        if names.is_empty() { why.to_owned() } else { names.join(", ") }
+    }
+
+    /// The log of the selected step; of a swarm, its agents; of a gate that asks, the question.
     fn draw_right(&self, buffer: &mut Buffer, area: Rect, model: &mut Model) {
+        if let Some(ask) = model.selected_ask(self.run) {
+            let answers = match ask.choices.as_slice() {
+                [] => Vec::new(),
+                choices => vec![String::new(), format!("! answers: {}", choices.join(", "))],
+            };
+            let lines: Vec<String> = ask.lines.iter().cloned().chain(answers).collect();
+            return self.write_text(buffer, area, &format!("{} asks you", ask.title), &lines, &mut 0);
+        }
         let team = model.selected_row(self.run).and_then(|row| self.run.report.teams.get(&row.step));
         match team {
             Some(team) => self.write_text(buffer, area, &team.summarize(), &list_team(team), &mut 0),

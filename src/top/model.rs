@@ -180,6 +180,12 @@ impl Model {
         }
     }
 
+    /// What the selected step asks, where it is a gate that waits.
+    pub(crate) fn selected_ask(&self, run: &FollowedRun) -> Option<&Ask> {
+        let row = self.selected_row(run).filter(|row| row.state == RowState::Asking)?;
+        self.asks.iter().find(|ask| ask.key == row.step.to_string())
+    }
+
     fn selected_step(&self, run: &FollowedRun) -> Option<StepId> {
         // A run that goes on with another plan may have fewer rows.
         self.entries.get(self.selected).and_then(|entry| match entry {
