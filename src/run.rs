@@ -32,7 +32,7 @@ const MAX_STDIN: u64 = 16 * 1024 * 1024;
 pub(crate) fn run_pipeline(args: &Run) -> miette::Result<Exit> {
     if args.tui {
         if top::has_screen() {
-            return start_on_screen();
+            return start_on_screen(args.show.quiet);
         }
         terminal::eprint("note: without a terminal the run prints lines\n");
     }
@@ -137,14 +137,15 @@ pub(crate) fn resume_run(args: &Resume) -> miette::Result<Exit> {
 }
 
 /// Starts the same run in a process of its own, and shows it: the end of the screen is none of the run.
-fn start_on_screen() -> miette::Result<Exit> {
+fn start_on_screen(is_quiet: bool) -> miette::Result<Exit> {
     let folder = tempfile::tempdir().into_diagnostic()?;
     let (id_file, log_path) = (folder.path().join("run.id"), folder.path().join("run.log"));
     let log = File::create(&log_path).into_diagnostic()?;
     let program = std::env::current_exe().into_diagnostic()?;
-    let words = std::env::args_os().skip(1).filter(|word| word != "--tui");
+    // Directly behind `run`: what follows `--` is no option.
+    let words = std::env::args_os().skip(2).filter(|word| word != "--tui");
     let mut command = Command::new(program);
-    command.args(words).arg("--id-file").arg(&id_file).arg("--quiet");
+    command.arg("run").arg("--id-file").arg(&id_file).args((!is_quiet).then_some("--quiet")).args(words);
     // A terminal is the screen's; what is piped in is the run's.
     let stdin = if std::io::stdin().is_terminal() { Stdio::null() } else { Stdio::inherit() };
     command.stdin(stdin).stdout(log.try_clone().into_diagnostic()?).stderr(log);

@@ -18,7 +18,7 @@ use crate::terminal;
 /// The bytes of a token file at most.
 const TOKEN: usize = 1024;
 
-/// What opens an address in the browser of a person, by the kind of system.
+/// What opens a file in the browser of a person, by the kind of system.
 const OPENERS: &[&str] = &["xdg-open", "open"];
 
 pub(crate) fn exec(args: &Serve) -> miette::Result<Exit> {
@@ -39,6 +39,7 @@ pub(crate) fn exec(args: &Serve) -> miette::Result<Exit> {
         token,
         program: std::env::current_exe().into_diagnostic()?,
         runs: args.runs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from)),
+        log: |line| terminal::eprint(format!("{line}\n")),
     };
     // Ahead of the server: a signal that comes meanwhile ends it all the same.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).into_diagnostic()?;
@@ -48,7 +49,7 @@ pub(crate) fn exec(args: &Serve) -> miette::Result<Exit> {
     terminal::eprint(
         "the address holds the token of this server: who has it can do what you can; Ctrl-C ends the server, and no run\n",
     );
-    if args.open && !open_browser(&url) {
+    if args.open && !server.write_opener().is_ok_and(|path| open_browser(&path)) {
         terminal::eprint("note: no browser could be opened: open the address yourself\n");
     }
     server.run(|| _ = signals.forever().next()).into_diagnostic()?;
@@ -61,6 +62,7 @@ fn describe_failure(error: ServeError) -> miette::Report {
             "listen on 127.0.0.1, and put a proxy that speaks TLS in front of it; if there is one already, add `--behind-tls`"
         }
         ServeError::Listen { .. } => "another program may have the port: `--listen 127.0.0.1:0` takes a free one",
+        ServeError::Taken => "use its address, or add `--read-only` to this one",
         ServeError::Folder { .. } => "check that the folder is there, and that you may write to it",
     };
     miette!(help = help, "{error}")
@@ -87,14 +89,14 @@ fn read_token(path: &Path) -> miette::Result<String> {
     }
 }
 
-/// Opens an address in a browser; whether a program for that is there.
-fn open_browser(url: &str) -> bool {
+/// Opens a file in a browser; whether a program for that is there.
+fn open_browser(path: &Path) -> bool {
     let chosen = std::env::var("BROWSER").ok().filter(|browser| !browser.is_empty());
     let mut openers: VecDeque<&str> = OPENERS.iter().copied().collect();
     chosen.iter().for_each(|browser| openers.push_front(browser));
     openers.into_iter().any(|opener| {
         let mut command = Command::new(opener);
-        command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let started = command.spawn().map(|mut child| std::thread::spawn(move || child.wait()));
         started.is_ok()
     })

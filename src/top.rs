@@ -11,6 +11,7 @@ mod model;
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -19,7 +20,7 @@ use miette::IntoDiagnostic;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::{DefaultTerminal, Terminal};
-use signal_hook::consts::{SIGHUP, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use swarmc_runtime::{Layout, RunFolder, Stream as TaskStream, answer_gate, request_stop};
 use swarmc_view::{FollowedRun, now_ms};
@@ -224,7 +225,7 @@ impl Screen {
             }
             Wish::Resume => {
                 self.model.notice = Some(match self.start_resume() {
-                    Ok(()) => "the run goes on in a process of its own".to_owned(),
+                    Ok(()) => "it is to go on: what becomes of that is in runner.log".to_owned(),
                     Err(error) => format!("it cannot be resumed: {error}"),
                 });
             }
@@ -259,6 +260,8 @@ impl Screen {
     /// Shows the log of the selected step in the pager of the person.
     fn open_pager(&mut self, terminal: &mut DefaultTerminal) -> miette::Result<()> {
         let pager = std::env::var("PAGER").ok().filter(|pager| !pager.is_empty()).unwrap_or_else(|| "less".to_owned());
+        // Ctrl-C in the pager is a signal for this process as well, and means nothing to it.
+        let _ = signal_hook::flag::register(SIGINT, Arc::default());
         let mut words = pager.split_whitespace();
         let Some(program) = words.next() else { return Ok(()) };
         ratatui::restore();

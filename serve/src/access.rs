@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt};
 use std::path::Path;
 
@@ -20,26 +21,32 @@ const TOKEN: usize = 32;
 /// Who may ask.
 #[derive(Debug)]
 pub(crate) struct Access {
-    port: u16,
+    address: SocketAddr,
     hosts: Vec<String>,
     token: String,
 }
 
 impl Access {
-    pub(crate) fn new(port: u16, hosts: Vec<String>, token: String) -> Access {
-        Access { port, hosts, token }
+    /// `address` is where the server listens.
+    pub(crate) fn new(address: SocketAddr, hosts: Vec<String>, token: String) -> Access {
+        Access { address, hosts, token }
     }
 
     /// The address for a browser. A fragment reaches no server, no log and no other page.
     pub(crate) fn url(&self) -> String {
-        format!("http://127.0.0.1:{}/#t={}", self.port, self.token)
+        let ip = match self.address.ip() {
+            ip if ip.is_unspecified() => IpAddr::from([127, 0, 0, 1]),
+            ip => ip,
+        };
+        format!("http://{}/#t={}", SocketAddr::new(ip, self.address.port()), self.token)
     }
 
-    /// Whether a request comes from this machine's own names, and from no page of another site.
+    /// Whether a request is for one of our own names, and from no page of another site. The page itself, which holds
+    /// nothing, may be opened from anywhere, but not framed.
     ///
     /// # Errors
     /// It does not.
-    pub(crate) fn check_site(&self, headers: &HeaderMap) -> Result<(), Problem> {
+    pub(crate) fn check_site(&self, headers: &HeaderMap, is_page: bool) -> Result<(), Problem> {
         let refuse = |why: &str| Err(Problem::new(StatusCode::FORBIDDEN, why));
         if !single(headers, &HOST).is_some_and(|host| self.is_own(host)) {
             return refuse("this is not the host that you asked for: `--allow-host NAME` of `swarmc serve` adds one");
@@ -50,6 +57,10 @@ impl Access {
         };
         if headers.contains_key(ORIGIN) && !single(headers, &ORIGIN).is_some_and(origin) {
             return refuse("pages of other sites are not answered");
+        }
+        let opens = |(name, value)| single(headers, &HeaderName::from_static(name)) == Some(value);
+        if is_page && [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")].into_iter().all(opens) {
+            return Ok(());
         }
         let site = HeaderName::from_static("sec-fetch-site");
         // A person who types the address, or follows a link from another program, has no site.
@@ -80,9 +91,11 @@ impl Access {
 
     /// Whether `HOST` or `HOST:PORT` is ours, by a name that no other machine's page can have.
     fn is_own(&self, authority: &str) -> bool {
-        let port = format!(":{}", self.port);
-        let name = authority.strip_suffix(&port);
+        let port = format!(":{}", self.address.port());
+        // On its usual port a browser says none.
+        let name = authority.strip_suffix(&port).or_else(|| (self.address.port() == 80).then_some(authority));
         matches!(name, Some("127.0.0.1" | "localhost" | "[::1]"))
+            || name.is_some_and(|name| name.trim_matches(['[', ']']).parse() == Ok(self.address.ip()))
             || self.hosts.iter().any(|host| *host == *authority || name.is_some_and(|name| *host == *name))
     }
 }
@@ -149,8 +162,9 @@ mod tests {
 
     #[test]
     fn only_our_own_sites_are_answered() {
-        let access = Access::new(4983, vec!["runs.example".to_owned()], "t".to_owned());
-        let answers = |all: &[(&'static str, &str)]| access.check_site(&headers(all)).is_ok();
+        let access =
+            Access::new("127.0.0.1:4983".parse().expect("an address"), vec!["runs.example".to_owned()], "t".to_owned());
+        let answers = |all: &[(&'static str, &str)]| access.check_site(&headers(all), false).is_ok();
         for host in ["127.0.0.1:4983", "localhost:4983", "[::1]:4983", "runs.example", "runs.example:4983"] {
             assert!(answers(&[("host", host)]), "{host}");
         }
@@ -162,11 +176,16 @@ mod tests {
         assert!(!from("http://evil.test") && !from("null") && !from("http://127.0.0.1:8000"));
         let fetched = |site: &str| answers(&[("host", "127.0.0.1:4983"), ("sec-fetch-site", site)]);
         assert!(fetched("same-origin") && fetched("none") && !fetched("cross-site") && !fetched("same-site"));
+        let opened = |dest: &str| {
+            let all = [("host", "127.0.0.1:4983"), ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
+            access.check_site(&headers(&[&all[..], &[("sec-fetch-dest", dest)]].concat()), true).is_ok()
+        };
+        assert!(opened("document") && !opened("iframe"));
     }
 
     #[test]
     fn the_token_is_the_whole_token() {
-        let access = Access::new(4983, Vec::new(), "0af3".to_owned());
+        let access = Access::new("127.0.0.1:4983".parse().expect("an address"), Vec::new(), "0af3".to_owned());
         let answers = |value: &str| access.check_token(&headers(&[("authorization", value)])).is_ok();
         assert!(answers("Bearer 0af3") && answers("bearer  0af3 "));
         for wrong in ["0af3", "Basic 0af3", "Bearer 0af", "Bearer 0af33", "Bearer"] {

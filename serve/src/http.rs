@@ -14,7 +14,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{
     ACCEPT_ENCODING, ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_RANGE,
     CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, REFERRER_POLICY,
-    VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    USER_AGENT, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -28,10 +28,12 @@ use tokio::time::{sleep, timeout};
 
 use crate::Service;
 use crate::access::{check_json, single};
+use crate::audit::note_change;
 use crate::page::{POLICY, PageFile};
 use crate::peer::is_run_process;
 use crate::problem::Problem;
 use crate::routes::{Call, Method, Reply, Route, find_routes};
+use crate::store::find_folder;
 use crate::stream::{EventBody, MOST};
 
 /// The bytes of a request's body at most.
@@ -99,16 +101,19 @@ async fn serve_connection(stream: TcpStream, connection: Arc<Connection>, servic
 }
 
 async fn answer_request(request: Request<Incoming>, connection: Arc<Connection>, service: Arc<Service>) -> Answer {
-    let answered = match service.access.check_site(request.headers()) {
+    let asked = format!("{} {}", request.method(), request.uri().path());
+    let is_api = request.uri().path().starts_with("/api/") || request.uri().path() == "/metrics";
+    let answered = match service.access.check_site(request.headers(), !is_api) {
         Err(problem) => Err(problem),
-        Ok(()) => match request.uri().path() {
-            path if path.starts_with("/api/") || path == "/metrics" => {
-                answer_call(request, &connection, &service).await
-            }
-            path => answer_page(&service, path, &request),
-        },
+        Ok(()) if is_api => answer_call(request, &connection, &service).await,
+        Ok(()) => answer_page(&service, request.uri().path(), &request),
     };
-    let mut answer = answered.unwrap_or_else(|problem| build_problem(&problem));
+    let mut answer = answered.unwrap_or_else(|problem| {
+        if matches!(problem.status, 401 | 403) {
+            service.log.note(&asked, connection.peer, &problem);
+        }
+        build_problem(&problem)
+    });
     let headers = answer.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
@@ -122,7 +127,8 @@ async fn answer_request(request: Request<Incoming>, connection: Arc<Connection>,
 fn answer_page(service: &Service, path: &str, request: &Request<Incoming>) -> Result<Answer, Problem> {
     let headers = request.headers();
     if ![hyper::Method::GET, hyper::Method::HEAD].contains(request.method()) {
-        return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, "the page is only read"));
+        let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "the page is only read");
+        return Err(Problem { allow: vec!["GET", "HEAD"], ..problem });
     }
     let takes_zipped = headers.get_all(ACCEPT_ENCODING).iter().any(|value| {
         value
@@ -166,10 +172,23 @@ async fn answer_call(
     let (held, served) = (Arc::clone(connection), Arc::clone(service));
     let call = Call { parts, query, headers, body };
     let handled = tokio::task::spawn_blocking(move || {
+        let mut call = call;
         if route.method == Method::Post {
             held.check_person()?;
+            // By its id: `last` may be another run when the request is carried out.
+            if route.path.starts_with("/api/v1/runs/{run}/") {
+                call.parts[0] = find_folder(&served.home, call.part(0))?.id;
+            }
         }
-        (route.run)(&served, &call)
+        let reply = (route.run)(&served, &call)?;
+        if route.method == Method::Post
+            && route.path.starts_with("/api/v1/runs/{run}/")
+            && let Ok(folder) = find_folder(&served.home, call.part(0))
+        {
+            let client = single(&call.headers, &USER_AGENT).unwrap_or_default();
+            note_change(&folder, route.id, held.peer, client);
+        }
+        Ok(reply)
     });
     let reply =
         handled.await.unwrap_or_else(|_| Err(Problem::internal("this request is not answered: a bug of swarmc")))?;
@@ -255,12 +274,13 @@ fn build_reply(reply: Reply, service: &Arc<Service>) -> Result<Answer, Problem> 
     Ok(match reply {
         Reply::Json(json) => build_answer(StatusCode::OK, JSON, json.into_bytes()),
         Reply::Tagged { json, tag } => {
-            let mut answer = build_answer(StatusCode::OK, JSON, json.into_bytes());
+            // Without a text the client has the current one.
+            let status = if json.is_some() { StatusCode::OK } else { StatusCode::NOT_MODIFIED };
+            let mut answer = build_answer(status, JSON, json.unwrap_or_default().into_bytes());
             insert(answer.headers_mut(), ETAG, &tag);
             answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
             answer
         }
-        Reply::Unchanged => build_answer(StatusCode::NOT_MODIFIED, JSON, Vec::new()),
         Reply::Accepted { json, location } => {
             let mut answer = build_answer(StatusCode::ACCEPTED, JSON, json.into_bytes());
             if let Some(location) = location {
@@ -271,16 +291,15 @@ fn build_reply(reply: Reply, service: &Arc<Service>) -> Result<Answer, Problem> 
         Reply::Text(text) => build_answer(StatusCode::OK, "text/plain; charset=utf-8", text.into_bytes()),
         Reply::Nothing => build_answer(StatusCode::NO_CONTENT, JSON, Vec::new()),
         Reply::Bytes { bytes, from, total } => {
-            let is_whole = from == 0 && bytes.len() as u64 == total;
-            let status = if is_whole { StatusCode::OK } else { StatusCode::PARTIAL_CONTENT };
+            // The client asked for a part by its query, and not by `Range`: which part it is stands in the header.
             let range = match bytes.len() as u64 {
                 0 => format!("bytes */{total}"),
                 length => format!("bytes {from}-{}/{total}", from + length - 1),
             };
-            let mut answer = build_answer(status, "application/octet-stream", bytes);
+            let mut answer = build_answer(StatusCode::OK, "application/octet-stream", bytes);
             let headers = answer.headers_mut();
             insert(headers, CONTENT_RANGE, &range);
-            headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+            headers.insert(ACCEPT_RANGES, HeaderValue::from_static("none"));
             headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
             headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
             answer

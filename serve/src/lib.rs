@@ -6,12 +6,13 @@
 //!
 //! A request passes `access` (host, origin, token), finds its route in the table of `routes`, and is answered by a function
 //! of `handlers` from a run that `store` follows; `stream` sends events. `documents` holds the answers that only the server
-//! has; `queue` starts what was submitted.
+//! has; `queue` starts what was submitted; `audit` writes down what people changed, and who was refused.
 //!
 //! Invariants: without the token a client learns nothing but that. A process of a run changes nothing: agents are no
 //! persons. What agents wrote leaves the server as JSON or as bytes that no browser renders.
 
 mod access;
+mod audit;
 mod documents;
 mod handlers;
 mod http;
@@ -32,6 +33,7 @@ use std::sync::atomic::AtomicUsize;
 use swarmc_runtime::Home;
 
 use crate::access::Access;
+use crate::audit::RefusalLog;
 use crate::page::Page;
 use crate::queue::Queue;
 use crate::store::Store;
@@ -61,6 +63,8 @@ pub struct Options {
     pub program: PathBuf,
     /// How many submitted runs go on at once; further ones wait.
     pub runs: usize,
+    /// Takes a line about each request that is refused, without a line break.
+    pub log: fn(&str),
 }
 
 /// Why the server cannot begin.
@@ -77,6 +81,9 @@ pub enum ServeError {
         /// Why.
         source: std::io::Error,
     },
+    /// Another server starts what is submitted to this home.
+    #[error("another `swarmc serve` starts the runs of this home")]
+    Taken,
     /// A folder of specs, or the folder of its token, cannot be used.
     #[error("cannot use `{}`: {source}", path.display())]
     Folder {
@@ -105,6 +112,7 @@ pub(crate) struct Service {
     pub queue: Arc<Queue>,
     pub page: Page,
     pub read_only: bool,
+    pub log: RefusalLog,
     /// How many event streams are open.
     pub streams: AtomicUsize,
 }
@@ -122,11 +130,7 @@ impl Server {
         let listen = |source| ServeError::Listen { address, source };
         let listener = std::net::TcpListener::bind(address).map_err(listen)?;
         listener.set_nonblocking(true).map_err(listen)?;
-        let port = listener.local_addr().map_err(listen)?.port();
-        let token = options.token.unwrap_or_else(access::make_token);
-        let token_file = options.home.root().join("serve").join(format!("{port}.token"));
-        let folder = |source| ServeError::Folder { path: token_file.clone(), source };
-        access::write_token(&token_file, &token).map_err(folder)?;
+        let bound = listener.local_addr().map_err(listen)?;
         let mut specs = Vec::new();
         for path in options.specs {
             specs.push(path.canonicalize().map_err(|source| ServeError::Folder { path, source })?);
@@ -137,16 +141,25 @@ impl Server {
             program: options.program,
             specs,
             tasks: options.tasks,
-            most: options.runs.max(1),
+            most: (!options.read_only).then_some(options.runs.max(1)),
         });
-        let queue = queue.map_err(folder)?;
+        let queue = queue.map_err(|source| match source.kind() {
+            std::io::ErrorKind::WouldBlock => ServeError::Taken,
+            _ => ServeError::Folder { path: options.home.root().join("queue"), source },
+        })?;
+        // Last: what fails leaves no token behind.
+        let token = options.token.unwrap_or_else(access::make_token);
+        let token_file = options.home.root().join("serve").join(format!("{}.token", bound.port()));
+        let folder = |source| ServeError::Folder { path: token_file.clone(), source };
+        access::write_token(&token_file, &token).map_err(folder)?;
         let service = Service {
-            access: Access::new(port, options.hosts, token),
+            access: Access::new(bound, options.hosts, token),
             store: Store::default(),
             home: options.home,
             queue,
             page: Page::new(options.page),
             read_only: options.read_only,
+            log: RefusalLog::new(options.log),
             streams: AtomicUsize::new(0),
         };
         Ok(Server { listener, service: Arc::new(service), token_file })
@@ -155,6 +168,18 @@ impl Server {
     /// The address for a browser, with the token where no server and no log gets to see it.
     pub fn url(&self) -> String {
         self.service.access.url()
+    }
+
+    /// Writes a file that leads a browser to the page, and that only its owner reads: on a command line other users of this
+    /// machine would see the token.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write_opener(&self) -> std::io::Result<PathBuf> {
+        let path = self.token_file.with_extension("html");
+        let text = format!("<!doctype html><meta http-equiv=\"refresh\" content=\"0; url={}\">\n", self.url());
+        access::write_token(&path, &text)?;
+        Ok(path)
     }
 
     /// Answers requests until `stop` is called.
@@ -170,10 +195,12 @@ impl Server {
                 http::accept_connections(listener, service).await;
             }
         });
-        self.service.queue.start();
+        let queue = Arc::clone(&self.service.queue);
+        std::thread::spawn(move || queue.start());
         stop();
         runtime.shutdown_background();
         // The next server of this port has another token.
+        let _ = std::fs::remove_file(self.token_file.with_extension("html"));
         let _ = std::fs::remove_file(self.token_file);
         Ok(())
     }

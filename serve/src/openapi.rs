@@ -75,12 +75,9 @@ fn describe_route(route: &Route) -> Value {
         }
         Answer::Bytes => {
             let content = json!({ "application/octet-stream": { "schema": { "type": "string", "format": "binary" } } });
-            answers.insert("200".to_owned(), json!({ "description": "The whole file.", "content": content }));
             answers.insert(
-                "206".to_owned(),
-                json!({
-                    "description": "A part of it, as `Content-Range` says.", "content": content
-                }),
+                "200".to_owned(),
+                json!({ "description": "Bytes of it: which ones, `Content-Range` says.", "content": content }),
             );
         }
         Answer::Events => {

@@ -1,8 +1,9 @@
 //! Finds out whether the client of a connection on this machine is a process of a run.
 //!
 //! In: both addresses of a connection. Out: whether a process of a run holds its other end. TCP does not name who connects:
-//! the kernel lists the inode of each socket in `/proc/net`, and `/proc/PID/fd` who holds it. Invariant: a client that
-//! cannot be found is no process of a run: it lives in another container, or on another machine behind a proxy.
+//! the kernel lists the inode of each socket in `/proc/net`, and `/proc/PID/fd` who holds it. Invariant: a client on this
+//! machine that has closed its end before it was looked up counts as one: a process of a run could do just that. One whose
+//! files are not shown, of another user or in another container, and one on another machine behind a proxy, is none.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -11,22 +12,43 @@ use swarmc_runtime::belongs_to_run;
 
 /// Whether the client of a connection, at `peer`, belongs to a run. `local` is our end.
 pub(crate) fn is_run_process(peer: SocketAddr, local: SocketAddr) -> bool {
-    peer.ip().is_loopback()
-        && find_inode(peer, local).is_some_and(|inode| find_holders(inode).into_iter().any(belongs_to_run))
+    let is_here = to_plain(peer).ip().is_loopback() || to_plain(peer).ip() == to_plain(local).ip();
+    // A socket that is closed is listed without an inode for a while.
+    let Some(inode) = find_inode(peer, local).filter(|&inode| inode != 0) else { return is_here };
+    let holders = find_holders(inode);
+    if holders.is_empty() {
+        return is_here && find_inode(peer, local) != Some(inode);
+    }
+    holders.into_iter().any(belongs_to_run)
 }
 
-/// The inode of the socket that is bound to `own` and connected to `other`.
+/// An address of the fourth version, where one of the sixth stands for it.
+fn to_plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// The inode of the socket that is bound to `own` and connected to `other`; 0 where it is closed.
 fn find_inode(own: SocketAddr, other: SocketAddr) -> Option<u64> {
-    let (own, other) = (format_address(own), format_address(other));
+    let pairs = [(own, other), (to_plain(own), to_plain(other)), (to_mapped(own), to_mapped(other))]
+        .map(|(own, other)| (format_address(own), format_address(other)));
     ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().find_map(|path| {
         let table = std::fs::read_to_string(path).ok()?;
         table.lines().find_map(|line| {
             let mut fields = line.split_ascii_whitespace();
             let (from, to) = (fields.nth(1)?, fields.next()?);
             // The fields behind the addresses: state, queues, timer, retransmits, user, timeout, inode.
-            (from == own && to == other).then(|| fields.nth(6)?.parse().ok()).flatten()
+            let is_it = pairs.iter().any(|(own, other)| from == own && to == other);
+            is_it.then(|| fields.nth(6)?.parse().ok()).flatten()
         })
     })
+}
+
+/// An address of the sixth version, by which a socket of both versions lists one of the fourth.
+fn to_mapped(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) => SocketAddr::new(IpAddr::V6(ip.to_ipv6_mapped()), address.port()),
+        IpAddr::V6(_) => address,
+    }
 }
 
 /// An address as the kernel lists it: words of 32 bits in the order of the machine, as hexadecimal digits.
@@ -41,7 +63,7 @@ fn format_address(address: SocketAddr) -> String {
     text
 }
 
-/// The processes that hold the socket of this inode.
+/// The processes that hold the socket of this inode, as far as their files are shown.
 fn find_holders(inode: u64) -> Vec<i32> {
     let wanted = format!("socket:[{inode}]");
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -60,13 +82,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_holder_of_a_connection_is_found() {
+    fn the_holder_of_a_connection_is_found_and_one_that_has_closed_is_no_person() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let client = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
+        let (server, _) = listener.accept().expect("it comes");
         let (own, other) = (client.local_addr().expect("bound"), client.peer_addr().expect("connected"));
         let inode = find_inode(own, other).expect("the kernel lists it");
         assert_eq!(find_holders(inode), [std::process::id() as i32]);
         assert_eq!(is_run_process(own, other), std::env::var_os("SWARM_RUN").is_some());
+        assert_eq!(is_run_process(to_mapped(own), to_mapped(other)), is_run_process(own, other));
+        drop(client);
+        assert!(is_run_process(own, other));
+        drop(server);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -28,6 +29,9 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// The bytes of what a program said that are told, from its end.
 const TOLD: u64 = 4 * 1024;
+
+/// Why a submission did not begin that was taken back.
+pub(crate) const CANCELLED: &str = "it was taken back before it began";
 
 /// The submissions that wait at most.
 const WAITING: usize = 1_000;
@@ -45,8 +49,8 @@ pub(crate) struct Config {
     pub specs: Vec<PathBuf>,
     /// The spec that runs what is posted as a task.
     pub tasks: Option<PathBuf>,
-    /// How many go on at once.
-    pub most: usize,
+    /// How many go on at once; none where nothing is started.
+    pub most: Option<usize>,
 }
 
 /// What was submitted.
@@ -54,6 +58,8 @@ pub(crate) struct Config {
 pub(crate) struct Queue {
     config: Config,
     state: Mutex<State>,
+    /// Held for as long as the server lives: two servers would start what waits twice.
+    lock: Option<File>,
 }
 
 #[derive(Debug, Default)]
@@ -101,22 +107,55 @@ impl Queue {
     /// The queue of a folder, with what it holds.
     ///
     /// # Errors
-    /// The folder cannot be made or read.
+    /// The folder cannot be made or read, or another server has it.
     pub(crate) fn open(config: Config) -> io::Result<Arc<Queue>> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&config.folder)?;
-        let mut state = State::default();
-        for entry in std::fs::read_dir(&config.folder)? {
+        let lock = config.most.map(|_| {
+            let file = File::options().create(true).truncate(false).write(true).open(config.folder.join("lock"))?;
+            rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+            io::Result::Ok(file)
+        });
+        let lock = lock.transpose()?;
+        let queue = Queue { config, state: Mutex::default(), lock };
+        let (waiting, last) = queue.load()?;
+        let state = State { waiting, last, ..State::default() };
+        Ok(Arc::new(Queue { state: Mutex::new(state), ..queue }))
+    }
+
+    /// What the folder holds: the submissions that wait, and the number of the last one.
+    fn load(&self) -> io::Result<(BTreeMap<u64, Submission>, u64)> {
+        let (mut waiting, mut last) = (BTreeMap::new(), 0);
+        for entry in std::fs::read_dir(&self.config.folder)? {
             let path = entry?.path();
             let number = path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
             let Some(number) = number else { continue };
-            state.last = state.last.max(number);
-            if path.extension().is_some_and(|kind| kind == "json")
-                && let Some(submission) = std::fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok())
-            {
-                state.waiting.insert(number, submission);
+            last = last.max(number);
+            let is_settled = ["run", "failed"].iter().any(|kind| self.path(number, kind).exists());
+            if path != self.path(number, "json") || is_settled || self.lock.is_some() && self.promote(number) {
+                continue;
+            }
+            if let Some(submission) = std::fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok()) {
+                waiting.insert(number, submission);
             }
         }
-        Ok(Arc::new(Queue { config, state: Mutex::new(state) }))
+        Ok((waiting, last))
+    }
+
+    /// Notes the run of a submission that a former server began, and had not noted when it ended; whether there is one.
+    fn promote(&self, number: u64) -> bool {
+        let id = self.path(number, "id");
+        // A child holds the lock of its log for as long as it lives: it may be about to write its id.
+        let log = File::open(self.path(number, "log"));
+        let begins = |log: &File| rustix::fs::flock(log, FlockOperation::NonBlockingLockShared).is_err();
+        let begun = Instant::now();
+        while !id.exists() && log.as_ref().is_ok_and(begins) && begun.elapsed() < BEGINS {
+            std::thread::sleep(LOOK);
+        }
+        let has_run = std::fs::rename(&id, self.path(number, "run")).is_ok();
+        if has_run {
+            let _ = std::fs::remove_file(self.path(number, "json"));
+        }
+        has_run
     }
 
     /// Lets what waits begin.
@@ -127,7 +166,11 @@ impl Queue {
 
     /// What waits, in order.
     pub(crate) fn list(&self) -> Vec<QueuedRun> {
-        let state = self.lock();
+        let mut state = self.lock();
+        // Another server starts them.
+        if self.lock.is_none() {
+            state.waiting = self.load().map_or_else(|_| BTreeMap::new(), |(waiting, _)| waiting);
+        }
         let queued = |(&id, submission): (&u64, &Submission)| QueuedRun {
             id,
             spec: submission.wants.spec.clone(),
@@ -166,13 +209,18 @@ impl Queue {
             let name = digest.iter().take(16).fold("key-".to_owned(), |name, byte| format!("{name}{byte:02x}"));
             self.config.folder.join(name)
         });
-        if let Some(known) = key_file.as_ref().and_then(|file| std::fs::read_to_string(file).ok()?.parse().ok()) {
+        let find_known = || key_file.as_ref().and_then(|file| std::fs::read_to_string(file).ok()?.parse().ok());
+        if let Some(known) = find_known() {
             return Ok(known);
         }
         let spec = self.find_spec(&wants.spec)?;
         self.check_spec(&spec)?;
         let number = {
             let mut state = self.lock();
+            // The same request may have come meanwhile.
+            if let Some(known) = find_known() {
+                return Ok(known);
+            }
             if state.waiting.len() >= WAITING {
                 return Err(Refused::Impossible(format!("{WAITING} runs wait to begin, which is the limit")));
             }
@@ -182,36 +230,53 @@ impl Queue {
             self.write(state.last, "json", &text).map_err(|error| Refused::Impossible(error.to_string()))?;
             let number = state.last;
             state.waiting.insert(number, submission);
+            if let Some(file) = &key_file {
+                // Without the file a repeated request is a run of its own.
+                let _ = std::fs::write(file, number.to_string());
+            }
             number
         };
-        if let Some(file) = key_file {
-            // Without the file a repeated request is a run of its own.
-            let _ = std::fs::write(file, number.to_string());
-        }
-        self.start_waiting();
+        let queue = Arc::clone(self);
+        std::thread::spawn(move || queue.start_waiting());
+        self.await_begin(number);
         Ok(number)
+    }
+
+    /// Waits until a submission has begun, where there is room for it.
+    fn await_begin(&self, number: u64) {
+        let begun = Instant::now();
+        while begun.elapsed() < BEGINS && self.find(number) == Some(Place::Waiting) {
+            {
+                let state = self.lock();
+                let is_full = self.config.most.is_some_and(|most| state.running >= most);
+                if is_full && state.waiting.contains_key(&number) {
+                    return;
+                }
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 
     /// What became of a submission; none where there is none.
     pub(crate) fn find(&self, number: u64) -> Option<Place> {
-        if self.lock().waiting.contains_key(&number) {
-            return Some(Place::Waiting);
-        }
+        // Asked first: it is there until the others are.
+        let waits = self.path(number, "json").exists();
         let read = |kind: &str| std::fs::read_to_string(self.path(number, kind)).ok();
-        read("run").map(Place::Run).or_else(|| read("failed").map(Place::Failed)).or_else(|| {
-            // It is just about to begin.
-            (number > 0 && number <= self.lock().last && self.path(number, "json").exists()).then_some(Place::Waiting)
-        })
+        let settled = read("run").map(Place::Run).or_else(|| read("failed").map(Place::Failed));
+        settled.or(waits.then_some(Place::Waiting))
     }
 
-    /// Takes a submission back that waits; whether it did.
-    pub(crate) fn cancel(&self, number: u64) -> bool {
-        let was_waiting = self.lock().waiting.remove(&number).is_some();
-        if was_waiting {
-            let _ = self.write(number, "failed", b"it was taken back before it began");
+    /// Takes a submission back that waits; one that is just beginning begins first. What became of it.
+    pub(crate) fn cancel(&self, number: u64) -> Option<Place> {
+        if self.lock().waiting.remove(&number).is_some() {
+            let _ = self.write(number, "failed", CANCELLED.as_bytes());
             let _ = std::fs::remove_file(self.path(number, "json"));
         }
-        was_waiting
+        let begun = Instant::now();
+        while begun.elapsed() < BEGINS && self.find(number) == Some(Place::Waiting) {
+            std::thread::sleep(LOOK);
+        }
+        self.find(number)
     }
 
     /// The plan of a spec, as JSON.
@@ -243,12 +308,17 @@ impl Queue {
         let mut child = start(command, &log).map_err(failed)?;
         let begun = Instant::now();
         while !run.is_running() {
-            if child.try_wait().map_err(failed)?.is_some() || begun.elapsed() > BEGINS {
+            if let Some(status) = child.try_wait().map_err(failed)? {
                 // A short rest of a run is over at once.
-                return match child.wait().map_err(failed)?.code() {
+                return match status.code() {
                     Some(0 | 3..=5) => Ok(()),
                     _ => Err(Refused::Impossible(read_end(&mut log, before))),
                 };
+            }
+            if begun.elapsed() > BEGINS {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(Refused::Impossible(format!("it has not begun within {} seconds", BEGINS.as_secs())));
             }
             std::thread::sleep(LOOK);
         }
@@ -261,7 +331,7 @@ impl Queue {
         loop {
             let (number, submission) = {
                 let mut state = self.lock();
-                if !state.started || state.running >= self.config.most {
+                if !state.started || self.config.most.is_none_or(|most| state.running >= most) {
                     return;
                 }
                 let Some(next) = state.waiting.pop_first() else { return };
@@ -294,6 +364,8 @@ impl Queue {
         let (id_file, log_path) = (self.path(number, "id"), self.path(number, "log"));
         let log = File::options().create(true).truncate(true).write(true).read(true).open(&log_path);
         let mut log = log.map_err(words)?;
+        // The child has the same open file, so that the lock lives as long as it.
+        rustix::fs::flock(&log, FlockOperation::NonBlockingLockExclusive).map_err(|error| error.to_string())?;
         let mut command = self.command(&spec);
         command.arg("run").arg(&spec).arg("--quiet").arg("--id-file").arg(&id_file);
         command.args(wants.headless.then_some("--headless"));
@@ -309,7 +381,7 @@ impl Queue {
             if let Ok(run) = std::fs::read_to_string(&id_file) {
                 break run;
             }
-            let ended = child.try_wait().map_err(words)?;
+            let ended = child.try_wait().ok().flatten();
             // It may have written its id just before it ended.
             if ended.is_some() && !id_file.exists() {
                 let said = read_end(&mut log, 0);
@@ -323,8 +395,8 @@ impl Queue {
             }
             std::thread::sleep(LOOK);
         };
-        self.write(number, "run", run.as_bytes()).map_err(words)?;
-        let _ = std::fs::remove_file(&id_file);
+        // The run goes on, whatever cannot be written: this needs no room on the disk.
+        let _ = std::fs::rename(&id_file, self.path(number, "run"));
         let _ = std::fs::rename(&log_path, self.config.home.join("runs").join(&run).join("runner.log"));
         Ok(child)
     }

@@ -92,7 +92,8 @@ pub(crate) enum Reply {
     Json(String),
     /// The same, with a tag by which a client asks whether it has changed.
     Tagged {
-        json: String,
+        /// None where what the client has is current.
+        json: Option<String>,
         tag: String,
     },
     /// Something begins: the document, and where it is described.
@@ -109,8 +110,6 @@ pub(crate) enum Reply {
     Text(String),
     /// There is nothing, and will be nothing.
     Nothing,
-    /// What the client has is current.
-    Unchanged,
 }
 
 /// The most steps, or runs, of a page.

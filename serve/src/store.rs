@@ -1,6 +1,6 @@
 //! The runs that were looked at last, folded: a run is read once, and then only what is new of it.
 //!
-//! In: the name of a run. Out: the run as it is now. Invariant: at most [`KEPT`] runs stay in memory; each is read by one
+//! In: the name of a run. Out: the run as it is now. Invariant: at most [`MOST`] runs stay in memory; each is read by one
 //! request at a time.
 
 use std::collections::HashMap;
@@ -12,8 +12,9 @@ use swarmc_view::{FollowedRun, PastError, RunSummary};
 
 use crate::problem::Problem;
 
-/// The runs that stay in memory.
+/// The runs that stay in memory; those that go on stay besides, up to the second number.
 const KEPT: usize = 8;
+const MOST: usize = 64;
 
 /// The runs that are known at a glance at most; where there are more, all are read anew.
 const GLANCES: usize = 10_000;
@@ -80,7 +81,7 @@ impl Store {
         read: impl FnOnce(&mut Followed) -> Result<T, Problem>,
     ) -> Result<T, Problem> {
         let folder = find_folder(home, id)?;
-        let slot = self.find_slot(&folder.id);
+        let slot = self.find_slot(home, &folder.id);
         let mut slot = lock(&slot);
         let followed = match slot.take() {
             Some(mut followed) => followed.run.poll().map(|_| followed),
@@ -114,13 +115,18 @@ impl Store {
         summary
     }
 
-    fn find_slot(&self, id: &str) -> Slot {
+    fn find_slot(&self, home: &Home, id: &str) -> Slot {
         let mut runs = lock(&self.runs);
         let known = runs.iter().position(|(known, _)| known == id).map(|position| runs.remove(position).1);
         let slot = known.unwrap_or_default();
         runs.push((id.to_owned(), Arc::clone(&slot)));
+        // Runs that go on are looked at by each list: the oldest one that does not go on makes way.
         if runs.len() > KEPT {
-            runs.remove(0);
+            let goes_on = |id: &str| home.find(id).is_ok_and(|folder| folder.is_running());
+            let place = runs.iter().position(|(id, _)| !goes_on(id));
+            if let Some(place) = place.or((runs.len() > MOST).then_some(0)) {
+                runs.remove(place);
+            }
         }
         slot
     }

@@ -12,7 +12,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use hyper::body::{Body, Bytes, Frame};
 use swarmc_runtime::{Event, Home, JournalError, JournalFollower, Record, RunFolder};
@@ -170,7 +170,7 @@ impl Outlet {
 /// Sends the records of a run behind `from`, and those that come, until the run is over.
 async fn send_records(out: &mut Outlet, folder: RunFolder, from: Option<EventId>) -> Result<(), Gone> {
     let mut journal = folder.follow_journal();
-    let (mut begins, mut over) = (true, false);
+    let (mut begins, mut over, mut last) = (true, false, 0);
     let (mut runs, mut looked) = (None, Instant::now());
     loop {
         if runs.is_none() || looked.elapsed() >= TICK {
@@ -178,18 +178,18 @@ async fn send_records(out: &mut Outlet, folder: RunFolder, from: Option<EventId>
         }
         let Ok((records, next)) = read_more(journal).await else {
             // Another journal took its place, or it is damaged: the client reads all anew, and learns that there.
-            out.push("reset", None, "{}").await?;
+            out.push("reset", Some(EventId::BEGINNING), "{}").await?;
             return out.flush().await;
         };
         journal = next;
         let is_quiet = records.is_empty();
         for (record, sum) in records {
             let id = EventId { seq: record.seq, sum };
-            if let Some(from) = from.filter(|from| from.seq == id.seq && *from != id) {
-                let _ = from;
-                out.push("reset", None, "{}").await?;
+            if from.is_some_and(|from| from.seq == id.seq && from != id) {
+                out.push("reset", Some(EventId::BEGINNING), "{}").await?;
                 return out.flush().await;
             }
+            last = id.seq;
             over = match &record.event {
                 Event::RunFinished { .. } => true,
                 Event::RunReopened { .. } | Event::RunResumed => false,
@@ -203,9 +203,13 @@ async fn send_records(out: &mut Outlet, folder: RunFolder, from: Option<EventId>
         }
         out.flush().await?;
         if is_quiet {
-            begins = false;
+            // The client has seen more than there is: a crash of the machine took it back.
+            if std::mem::take(&mut begins) && from.is_some_and(|from| from.seq > last) {
+                out.push("reset", Some(EventId::BEGINNING), "{}").await?;
+                return out.flush().await;
+            }
             // Asked anew: a runner that was alive before the last look may have written since.
-            if over && !folder.is_running() {
+            if over && !is_running(&folder).await {
                 out.push("end", None, "{}").await?;
                 return out.flush().await;
             }
@@ -216,12 +220,18 @@ async fn send_records(out: &mut Outlet, folder: RunFolder, from: Option<EventId>
 
 /// Says whether a process runs the run, at first and where that has changed; whether one does.
 async fn tell_runner(out: &mut Outlet, folder: &RunFolder, before: Option<bool>) -> Result<bool, Gone> {
-    let runs = folder.is_running();
+    let runs = is_running(folder).await;
     if before != Some(runs) {
         let state = if runs { "running" } else { "gone" };
         out.push("runner", None, &format!("{{\"state\":\"{state}\"}}")).await?;
     }
     Ok(runs)
+}
+
+/// Whether a process runs the run. It waits for one that is just ending, and so where it holds up no other client.
+async fn is_running(folder: &RunFolder) -> bool {
+    let folder = folder.clone();
+    tokio::task::spawn_blocking(move || folder.is_running()).await.unwrap_or(false)
 }
 
 /// What is new in a journal. A long one is read where it holds up no other client.
@@ -235,7 +245,7 @@ async fn read_more(mut journal: JournalFollower) -> Result<(Vec<(Record, u32)>, 
 
 /// Says which runs begin, change and end.
 async fn send_changes(out: &mut Outlet, home: &Home) -> Result<(), Gone> {
-    let mut known: Option<BTreeMap<String, (u64, bool)>> = None;
+    let mut known: Option<BTreeMap<String, RunStamp>> = None;
     loop {
         let home = home.clone();
         let found = tokio::task::spawn_blocking(move || list_states(&home)).await.unwrap_or_default();
@@ -252,13 +262,17 @@ async fn send_changes(out: &mut Outlet, home: &Home) -> Result<(), Gone> {
     }
 }
 
-/// The runs, each with the length of its journal and whether a process runs it.
-fn list_states(home: &Home) -> BTreeMap<String, (u64, bool)> {
+/// When the journal of a run was written last, and whether a process runs it. Its length says little: the runner allocates
+/// ahead of what it writes.
+type RunStamp = (Option<SystemTime>, bool);
+
+/// The runs, each with what tells whether it has changed.
+fn list_states(home: &Home) -> BTreeMap<String, RunStamp> {
     let folders = home.list_folders().unwrap_or_default();
     let state = |folder: RunFolder| {
-        let length = std::fs::metadata(folder.journal_path()).map_or(0, |metadata| metadata.len());
+        let written = std::fs::metadata(folder.journal_path()).and_then(|metadata| metadata.modified()).ok();
         let runs = folder.is_running();
-        (folder.id, (length, runs))
+        (folder.id, (written, runs))
     };
     folders.into_iter().map(state).collect()
 }

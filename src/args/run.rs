@@ -50,7 +50,7 @@ pub(crate) struct Run {
     pub(crate) replay: Option<PathBuf>,
     /// Shows the run on the whole screen, as `swarmc top` does; leaving the screen ends no run. Without a terminal it prints
     /// lines as ever.
-    #[arg(long, conflicts_with_all = ["json", "events", "replay"])]
+    #[arg(long, conflicts_with_all = ["json", "events", "logs", "replay"])]
     pub(crate) tui: bool,
     /// For a program that starts a run which outlives it: the run leaves its session, and writes its id to this file.
     #[arg(long, value_name = "FILE", hide = true)]

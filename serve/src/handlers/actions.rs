@@ -10,6 +10,7 @@ use swarmc_view::documents::{Version, encode};
 use swarmc_view::{check_receiver, check_running, resolve_answer};
 
 use super::reply;
+use super::tasks::task_address;
 use crate::Service;
 use crate::access::single;
 use crate::documents::{AnswerGate, AnswerRequest, Done, ResumeRun, SendMessage, Specs, StopRun, SubmitRun, Submitted};
@@ -31,7 +32,9 @@ pub(crate) fn submit_run(service: &Service, call: &Call) -> Result<Reply, Proble
     let url = run.as_ref().map(|run| format!("/api/v1/runs/{run}"));
     let events = url.as_ref().map(|url| format!("{url}/events?from=0"));
     let document = Submitted { version: Version, run, queued, url: url.clone(), events };
-    Ok(Reply::Accepted { json: encode(&document), location: url })
+    // One that waits has no address of its own yet; as a task it has.
+    let location = url.or_else(|| queued.map(task_address));
+    Ok(Reply::Accepted { json: encode(&document), location })
 }
 
 pub(crate) fn list_specs(service: &Service, _: &Call) -> Result<Reply, Problem> {

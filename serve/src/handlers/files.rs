@@ -27,7 +27,8 @@ pub(crate) fn read_file(service: &Service, call: &Call) -> Result<Reply, Problem
         None => (&folder.path, call.part(1)),
     };
     let open = || {
-        let root = openat(CWD, root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let root =
+            openat(CWD, root, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let stays = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         openat2(root, path, flags, Mode::empty(), stays)

@@ -33,10 +33,8 @@ pub(crate) fn get_graph(service: &Service, call: &Call) -> Result<Reply, Problem
         followed.picture = Some((reads, Arc::clone(&picture)));
         Ok(picture)
     })?;
-    if single(&call.headers, &hyper::header::IF_NONE_MATCH) == Some(&*picture.tag) {
-        return Ok(Reply::Unchanged);
-    }
-    Ok(Reply::Tagged { json: picture.json.clone(), tag: picture.tag.clone() })
+    let is_known = single(&call.headers, &hyper::header::IF_NONE_MATCH) == Some(&*picture.tag);
+    Ok(Reply::Tagged { json: (!is_known).then(|| picture.json.clone()), tag: picture.tag.clone() })
 }
 
 fn draw_graph(run: &FollowedRun) -> Result<GraphDocument, Problem> {

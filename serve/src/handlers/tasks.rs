@@ -9,7 +9,7 @@ use super::reply;
 use crate::Service;
 use crate::documents::{PostTask, StopRun, SubmitRun, TaskDocument};
 use crate::problem::Problem;
-use crate::queue::Place;
+use crate::queue::{CANCELLED, Place};
 use crate::routes::{Call, Reply};
 use crate::store::find_folder;
 
@@ -29,7 +29,7 @@ pub(crate) fn post_task(service: &Service, call: &Call) -> Result<Reply, Problem
     let wants = build_run(spec, &plan, task)?;
     let number = service.queue.submit(wants, None)?;
     let document = describe_task(service, number)?;
-    let location = Some(format!("/api/v1/tasks/{}", document.task_id));
+    let location = Some(task_address(number));
     Ok(Reply::Accepted { json: encode(&document), location })
 }
 
@@ -69,12 +69,15 @@ pub(crate) fn get_task(service: &Service, call: &Call) -> Result<Reply, Problem>
 pub(crate) fn cancel_task(service: &Service, call: &Call) -> Result<Reply, Problem> {
     let StopRun {} = call.read_body()?;
     let number = read_number(call.part(0))?;
-    if !service.queue.cancel(number)
-        && let Some(Place::Run(run)) = service.queue.find(number)
-    {
+    if let Some(Place::Run(run)) = service.queue.cancel(number) {
         swarmc_runtime::request_stop(&find_folder(&service.home, &run)?)?;
     }
     reply(&describe_task(service, number)?)
+}
+
+/// Where the task of a submission is.
+pub(super) fn task_address(number: u64) -> String {
+    format!("/api/v1/tasks/{PREFIX}{number}")
 }
 
 fn read_number(task: &str) -> Result<u64, Problem> {
@@ -90,6 +93,7 @@ fn describe_task(service: &Service, number: u64) -> Result<TaskDocument, Problem
     };
     match service.queue.find(number) {
         Some(Place::Waiting) => Ok(document(None, "queued".to_owned())),
+        Some(Place::Failed(why)) if why == CANCELLED => Ok(document(None, "cancelled".to_owned())),
         Some(Place::Failed(_)) => Ok(document(None, "failed".to_owned())),
         Some(Place::Run(run)) => {
             let folder = find_folder(&service.home, &run)?;

@@ -83,10 +83,18 @@ impl JournalFollower {
         while let Some(length) = memchr::memchr(b'\n', &bytes[start..]) {
             let next = start + length + 1;
             let line = &bytes[start..next - 1];
-            match decode_line(&self.path, line, self.seq + 1, self.end)? {
+            let decoded = match decode_line(&self.path, line, self.seq + 1, self.end) {
+                Ok(decoded) => decoded,
+                // What is whole ahead of it counts: the next look says what is wrong.
+                Err(_) if !records.is_empty() => break,
+                Err(error) => return Err(error),
+            };
+            match decoded {
                 Ok(record) => records.push((record, line::read_sum(line).unwrap_or_default())),
                 // What follows is whole, so this is no line that is just being written.
-                Err(problem) if line::any_whole(&bytes[next..]) => return Err(self.report_damage(problem)),
+                Err(problem) if records.is_empty() && line::any_whole(&bytes[next..]) => {
+                    return Err(self.report_damage(problem));
+                }
                 Err(_) => break,
             }
             (self.end, self.seq) = (self.end + length as u64 + 1, self.seq + 1);
@@ -145,7 +153,10 @@ mod tests {
         let second = record(1).len() + 12;
         all[second] ^= 1;
         std::fs::write(&path, &all).expect("it can be written");
-        let found = JournalFollower::new(path).poll();
+        // What is whole ahead of the damage counts.
+        let mut follower = JournalFollower::new(path);
+        assert_eq!(follower.poll().expect("the first line is whole").len(), 1);
+        let found = follower.poll();
         assert!(matches!(found, Err(JournalError::Corrupt { line: 2, .. })), "{found:?}");
     }
 }
