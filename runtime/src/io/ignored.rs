@@ -1,9 +1,10 @@
 //! Walks of a folder that leave out what its ignore files name: `.ignore`, `.gitignore` and `.git/info/exclude`, in every
-//! folder on the way.
+//! folder on the way; and whether one file is named by them, or by `.gitattributes` as a generated one.
 //!
-//! In: a folder. Out: its entries, links not followed. Invariants: an ignore file is read as every other file of the
+//! In: a folder. Out: its entries, links not followed; or a yes or no. Invariants: an ignore file is read as every other file of the
 //! folder is: none that leads out of it, none that would be waited for (FIFOs), and no more than so many bytes for a walk.
 
+use std::borrow::Cow;
 use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,8 +14,36 @@ use ignore::{DirEntry, Match, WalkBuilder};
 
 use crate::io::confine::Folder;
 
-/// The ignore files of a folder; where one decides, those behind it are not asked.
-const FILES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
+/// What the patterns of files say of other files.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Meaning {
+    /// That they are left out.
+    Ignored,
+    /// That a program generates them (`linguist-generated`).
+    Generated,
+}
+
+impl Meaning {
+    /// The files of a folder that hold such patterns; where one decides, those behind it are not asked.
+    fn files(self) -> &'static [&'static str] {
+        match self {
+            Meaning::Ignored => &[".ignore", ".gitignore", ".git/info/exclude"],
+            Meaning::Generated => &[".gitattributes"],
+        }
+    }
+
+    /// The pattern of a line, as an ignore file writes it.
+    fn read_line(self, line: &str) -> Option<Cow<'_, str>> {
+        let Meaning::Generated = self else { return Some(Cow::Borrowed(line)) };
+        let mut words = line.split_whitespace();
+        let pattern = words.next().filter(|pattern| !pattern.starts_with(['#', '!']))?;
+        words.find_map(|word| match word {
+            "linguist-generated" | "linguist-generated=true" => Some(Cow::Borrowed(pattern)),
+            "-linguist-generated" | "linguist-generated=false" => Some(Cow::Owned(format!("!{pattern}"))),
+            _ => None,
+        })
+    }
+}
 
 /// The bytes of ignore files that one walk reads. A file for which there is no room left counts as missing: half of it
 /// could say something else.
@@ -26,7 +55,7 @@ pub(crate) fn build_walk(
     folder: &Arc<Folder>,
     enter: impl Fn(&DirEntry) -> bool + Send + Sync + 'static,
 ) -> WalkBuilder {
-    let ignored = Mutex::new(Ignored { folder: Arc::clone(folder), levels: Vec::new(), left: BYTES });
+    let ignored = Mutex::new(Ignored::new(folder, Meaning::Ignored));
     let root = path.to_owned();
     let mut walk = WalkBuilder::new(path);
     // The crate opens ignore files itself, and waits for a FIFO.
@@ -37,6 +66,14 @@ pub(crate) fn build_walk(
     walk
 }
 
+/// Whether patterns of `folder`, or of those in it, name the file at `path`, or a folder that it lies in.
+pub(crate) fn is_named(folder: &Arc<Folder>, path: &Path, meaning: Meaning) -> bool {
+    let mut ignored = Ignored::new(folder, meaning);
+    let mut above: Vec<&Path> = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).collect();
+    above.reverse();
+    above.into_iter().any(|above| ignored.is_ignored(above, true)) || ignored.is_ignored(path, false)
+}
+
 fn is_folder(entry: &DirEntry) -> bool {
     entry.file_type().is_some_and(|kind| kind.is_dir())
 }
@@ -45,27 +82,32 @@ fn is_folder(entry: &DirEntry) -> bool {
 #[derive(Debug)]
 struct Ignored {
     folder: Arc<Folder>,
-    /// The folders that lead to where the walk is, the outermost first.
-    levels: Vec<[Gitignore; FILES.len()]>,
+    meaning: Meaning,
+    /// The folders that lead to where the walk is, the outermost first; of each, its files in order.
+    levels: Vec<Vec<Gitignore>>,
     /// The bytes that may still be read.
     left: u64,
 }
 
 impl Ignored {
+    fn new(folder: &Arc<Folder>, meaning: Meaning) -> Ignored {
+        Ignored { folder: Arc::clone(folder), meaning, levels: Vec::new(), left: BYTES }
+    }
+
     /// Whether an entry is left out. A walk asks for every folder before it asks for what lies in it.
     fn is_ignored(&mut self, path: &Path, is_folder: bool) -> bool {
         let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
         above.reverse();
         self.levels.truncate(above.len());
         for folder in &above[self.levels.len()..] {
-            let level = FILES.map(|name| self.read_patterns(folder, name));
+            let level = self.meaning.files().iter().map(|name| self.read_patterns(folder, name)).collect();
             self.levels.push(level);
         }
         let matched = |file: usize| {
             let innermost = self.levels.iter().rev().map(|level| level[file].matched(path, is_folder));
             innermost.map(|matched| matched.map(|_| ())).find(|matched| !matched.is_none())
         };
-        (0..FILES.len()).find_map(matched).is_some_and(|matched| matches!(matched, Match::Ignore(())))
+        (0..self.meaning.files().len()).find_map(matched).is_some_and(|matched| matches!(matched, Match::Ignore(())))
     }
 
     /// The patterns of an ignore file; none where it is none.
@@ -76,7 +118,9 @@ impl Ignored {
         // What follows a line that is no text is not read.
         for line in bytes.split(|&byte| byte == b'\n').map_while(|line| std::str::from_utf8(line).ok()) {
             // A pattern that is none leaves nothing out, and says nothing of the others.
-            let _ = builder.add_line(None, line.strip_suffix('\r').unwrap_or(line));
+            if let Some(pattern) = self.meaning.read_line(line.strip_suffix('\r').unwrap_or(line)) {
+                let _ = builder.add_line(None, &pattern);
+            }
         }
         builder.build().unwrap_or_else(|_| Gitignore::empty())
     }

@@ -8,6 +8,7 @@ pub(crate) mod control;
 pub(crate) mod event_loop;
 pub(crate) mod executor;
 pub(crate) mod files;
+pub(crate) mod generated_files;
 pub(crate) mod home;
 pub(crate) mod ignored;
 pub(crate) mod input;

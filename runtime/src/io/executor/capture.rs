@@ -14,6 +14,7 @@ use super::pool::Services;
 use super::tool_log::ToolLog;
 use super::turn::may_pass;
 use super::turn_artifacts::{Logged, Transcript};
+use crate::io::generated_files::is_generated;
 use crate::io::input::{Input, SwarmInput};
 use crate::io::process::{Sink, Tail};
 use crate::io::stream::{Decoder, Item, Report, ToolResult};
@@ -392,6 +393,9 @@ impl Shown<'_> {
     fn report_edit(&mut self, item: &Item<'_>) {
         let Some((folder, turn, edits)) = &mut self.edits else { return };
         let Some(mut touch) = edits.record_item(item).and_then(|edit| locate_edit(&edit, folder)) else { return };
+        if is_generated(folder, &touch.path) {
+            return;
+        }
         touch.diff = self.services.tools.beginning(&touch.diff, touch.diff.len());
         let word = Box::new(SwarmInput::Touched(turn.clone(), touch));
         self.services.report(Input::Swarm { step: self.step.clone(), attempt: self.attempt, word });
