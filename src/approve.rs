@@ -5,11 +5,10 @@ use std::io::{BufRead, IsTerminal};
 use std::time::Duration;
 
 use miette::{IntoDiagnostic, miette};
-use swarmc_plan::GateDefault;
 use swarmc_runtime::{Choice, Control, GateAnswer, RunFolder, StepId, answer_gate};
 use swarmc_view::{
-    RowState, RunReport, check_running, check_unfinished, escape_hidden, find_asked, format_choices, format_due,
-    format_duration, has_request, now_ms, resolve_answer,
+    RunReport, check_running, check_unfinished, find_asked, format_duration, has_request, list_questions, now_ms,
+    resolve_answer,
 };
 
 use crate::args::Approve;
@@ -51,34 +50,20 @@ fn list_waiting(ledger: &RunReport, folder: &RunFolder) -> miette::Result<Exit> 
     let paint = Stream::Out.paint();
     let ago = |since: u64| format_duration(Duration::from_millis(now_ms().saturating_sub(since)));
     let mut out = String::new();
-    for row in ledger.rows.iter().filter(|row| row.state == RowState::Asking) {
-        let name = ledger.label(&row.step);
-        let gate = ledger.gates.get(&*row.step.name);
-        // A failed step that waits for a decision has waited since its end.
-        let since = row.started_ms.max(row.ended_ms);
-        let expiry = gate.and_then(|gate| gate.on_timeout.as_ref()).map(|timeout| {
-            let what = match &timeout.then {
-                GateDefault::Option(option) => format!("`{option}`"),
-                GateDefault::Fail => "fails".to_owned(),
-            };
-            format!(", {what} {} by `on-timeout`", format_due(since.saturating_add(timeout.after_ms), now_ms()))
-        });
-        let (sign, expiry) = (paint.yellow("?"), expiry.unwrap_or_default());
-        let _ = writeln!(out, "{sign} gate {name}, since {}{expiry}", ago(since));
-        let message = row.question.as_deref().and_then(|message| folder.read_text(message).ok()).unwrap_or_default();
-        message.lines().for_each(|line| _ = writeln!(out, "    {}", escape_hidden(line)));
-        let options = gate.map_or("CHOICE".to_owned(), |gate| gate.options.join("|"));
-        let asks: String = gate.iter().flat_map(|gate| &gate.ask).map(|ask| format!(" --ask {}=…", ask.name)).collect();
-        let _ = writeln!(out, "  swarmc approve {} {name} {options}{asks}", folder.id);
-    }
-    for pending in ledger.approvals.values() {
-        let (id, step) = (pending.request.id, ledger.label(&pending.step));
-        let expiry = pending.describe_expiry(now_ms()).map(|expiry| format!(", {expiry}")).unwrap_or_default();
-        let (sign, since) = (paint.yellow("?"), ago(pending.since));
-        let _ = writeln!(out, "{sign} {id} {step}: {}, since {since}{expiry}", pending.describe());
-        let details = pending.detail_lines(|text| folder.read_text(text).ok());
-        details.iter().for_each(|line| _ = writeln!(out, "    {line}"));
-        let _ = writeln!(out, "  swarmc approve {} {id} {}", folder.id, format_choices(&pending.request.wants));
+    for question in list_questions(ledger, folder, now_ms()) {
+        let (id, step, sign) = (&folder.id, &question.step, paint.yellow("?"));
+        let since = ago(question.since_ms);
+        let expiry = question.expiry.map(|expiry| format!(", {expiry}")).unwrap_or_default();
+        let (word, what) = match &question.request {
+            Some(wants) => (&question.key, format!("{} {step}: {wants}", question.key)),
+            None => (step, format!("gate {step}")),
+        };
+        let _ = writeln!(out, "{sign} {what}, since {since}{expiry}");
+        question.lines.iter().for_each(|line| _ = writeln!(out, "    {line}"));
+        let options = question.choices.join("|");
+        let options = if options.is_empty() { "CHOICE" } else { &options };
+        let asks: String = question.fields.iter().map(|field| format!(" --ask {}=…", field.name)).collect();
+        let _ = writeln!(out, "  swarmc approve {id} {word} {options}{asks}");
     }
     if out.is_empty() {
         terminal::eprint(format!("nothing of run {} waits for an answer\n", folder.id));

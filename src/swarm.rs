@@ -44,9 +44,15 @@ fn describe_member(plan: &Plan, member: &Member, swarm: &Swarm, paint: Paint) ->
     let task = match (&member.task, swarm.decompose) {
         (Some(task), _) => format!("task of {}", describe_template(task)),
         (None, Some(_)) => "a part of the goal".to_owned(),
+        (None, None) if is_team(swarm) => "works by the plan".to_owned(),
         (None, None) => "waits for a message".to_owned(),
     };
     format!("{name}: agent {}, {task}", describe_player(plan, &member.agent))
+}
+
+/// Whether a coordinator leads it: its agents work by a plan, and it alone adds further ones.
+fn is_team(swarm: &Swarm) -> bool {
+    swarm.lead.as_ref().is_some_and(|lead| lead.coordinator)
 }
 
 /// What holds for all of them.
@@ -63,16 +69,21 @@ fn list_rules(swarm: &Swarm) -> Vec<String> {
         format_limit(limits.timeout_ms),
         format_count(limits.messages.into(), "message"),
     ));
-    lines.push(match (swarm.spawn.per_agent, swarm.spawn.approval) {
-        (0, _) => "no agent may ask for help".to_owned(),
-        (each, approval) => {
-            let who = match approval {
-                Approval::Auto => "granted at once",
-                Approval::Human => "approved by a person",
-                Approval::Coordinator => "approved by the coordinator",
-            };
-            format!("each may ask for {}, {who}", format_count(each.into(), "helper"))
+    let who = match swarm.spawn.approval {
+        Approval::Auto => "granted at once",
+        Approval::Human => "approved by a person",
+        Approval::Coordinator => "approved by the coordinator",
+    };
+    lines.push(match (swarm.spawn.per_agent, &swarm.spawns) {
+        (_, Some(spawns)) if is_team(swarm) => {
+            // The coordinator itself needs no approval of its own.
+            let who = if swarm.spawn.approval == Approval::Human { who } else { "as the coordinator decides" };
+            let most = format_count(spawns.max.into(), "agent");
+            format!("{most} more at most, playing {}, {who}", spawns.agents.join(" or "))
         }
+        (_, None) if is_team(swarm) => "no further agents".to_owned(),
+        (0, _) => "no agent may ask for help".to_owned(),
+        (each, _) => format!("each may ask for {}, {who}", format_count(each.into(), "helper")),
     });
     lines.extend(swarm.items.iter().map(describe_item));
     let channels = swarm.channels.iter();

@@ -347,7 +347,7 @@ fn a_run_whose_runner_was_killed_goes_on_from_the_server() {
     child.wait().expect("it ends");
     let begun = Instant::now();
     let gone = lines.take_while(|line| !line.contains("\"state\":\"gone\"")).count();
-    assert!(begun.elapsed() < Duration::from_secs(10), "it is told after {gone} lines");
+    assert!(begun.elapsed() < Duration::from_secs(10), "`gone` came after {gone} lines");
     let state = server.read(&format!("/api/v1/runs/{run}"));
     assert_eq!(state["state"], "resumable");
     let resumed = server.post(&format!("/api/v1/runs/{run}/resume"), &json!({}));

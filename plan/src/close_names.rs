@@ -1,7 +1,7 @@
 //! Which of several names was meant by one that none of them is.
 //!
-//! In: names, of any length. Out: the one that is close enough to be meant, if any. Whoever reads names from people asks
-//! here, so that all give the same answer.
+//! In: names, of any length. Out: the one that is close enough to be meant, if any. All code that reads names from people
+//! uses this, so that every message offers the same name.
 
 /// The candidate closest to `name`, if any is close enough to be a slip of the finger.
 pub fn find_closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -3,7 +3,6 @@
 //! In: the head of a request. Out: whether it is answered, or the problem. Invariant: a page of another site reaches
 //! nothing, by whatever name it calls this machine, and no answer says more than that to a client without the token.
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr};
@@ -13,6 +12,7 @@ use std::path::Path;
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, ORIGIN};
 
+use crate::digest::format_hex;
 use crate::problem::Problem;
 
 /// The bytes of a token that is made up: 256 bits.
@@ -132,10 +132,7 @@ pub(crate) fn make_token() -> String {
     let mut bytes = [0; TOKEN];
     let read = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes));
     read.expect("the system has random numbers");
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    format_hex(&bytes)
 }
 
 /// Writes the token to a file that only its owner reads, whole or not at all.

@@ -241,7 +241,7 @@ pub(crate) struct Wait {
     /// The step, as addresses name it.
     pub step: String,
     pub title: String,
-    /// What is asked, for people: characters that no one sees are written as their codes.
+    /// The text of the question, for people: invisible characters are written as their codes.
     pub lines: Vec<String>,
     /// The words that answer it.
     pub choices: Vec<String>,

@@ -13,6 +13,7 @@
 
 mod access;
 mod audit;
+mod digest;
 mod documents;
 mod handlers;
 mod http;

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use sha2::{Digest as _, Sha256};
+use crate::digest::short_digest;
 
 /// What the page may do, for the browser.
 pub(crate) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
@@ -68,8 +68,7 @@ impl Page {
             None if takes_zipped => (built.zipped.to_vec(), true),
             None => (built.plain.to_vec(), false),
         };
-        let digest = Sha256::digest(&bytes);
-        let tag = digest.iter().take(16).fold("\"".to_owned(), |tag, byte| format!("{tag}{byte:02x}")) + "\"";
+        let tag = format!("\"{}\"", short_digest(&bytes));
         Some(PageFile { kind: built.kind, bytes, is_zipped, tag })
     }
 }

@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use swarmc_view::now_ms;
 
+use crate::digest::short_digest;
 use crate::documents::{QueuedRun, SubmitRun};
 
 /// How long a run may take to begin.
@@ -27,7 +27,7 @@ const BEGINS: Duration = Duration::from_secs(30);
 /// How often it is looked whether it has.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// The bytes of what a program said that are told, from its end.
+/// A message quotes so many bytes of what a program wrote, from its end.
 const TOLD: u64 = 4 * 1024;
 
 /// Why a submission did not begin that was taken back.
@@ -204,11 +204,7 @@ impl Queue {
     /// # Errors
     /// It is not accepted.
     pub(crate) fn submit(self: &Arc<Self>, wants: SubmitRun, key: Option<&str>) -> Result<u64, Refused> {
-        let key_file = key.map(|key| {
-            let digest = Sha256::digest(key.as_bytes());
-            let name = digest.iter().take(16).fold("key-".to_owned(), |name, byte| format!("{name}{byte:02x}"));
-            self.config.folder.join(name)
-        });
+        let key_file = key.map(|key| self.config.folder.join(format!("key-{}", short_digest(key.as_bytes()))));
         let find_known = || key_file.as_ref().and_then(|file| std::fs::read_to_string(file).ok()?.parse().ok());
         if let Some(known) = find_known() {
             return Ok(known);

@@ -3,8 +3,8 @@
 //! In: a followed run, keys, and the time. Out: which rows, which text, which question; and what the person wants done.
 //! No clock of its own. Invariant: an answer goes to the question that stood on the screen for [`SETTLED`].
 
-use swarmc_runtime::{Content, GateAnswer, Status, StepId};
-use swarmc_view::{FollowedRun, Row, RowState, Team, escape_hidden, format_duration, sanitize_line};
+use swarmc_runtime::{GateAnswer, Status, StepId};
+use swarmc_view::{FollowedRun, Question, Row, RowState, Team, format_duration, list_questions, sanitize_line};
 
 use super::keys::Key;
 
@@ -373,29 +373,23 @@ fn list_asks(run: &FollowedRun) -> Vec<Ask> {
     if run.report.finished.is_some() {
         return Vec::new();
     }
-    let read = |content: &Content| run.folder.read_text(content).ok();
-    let gates = run.report.rows.iter().filter(|row| row.state == RowState::Asking).map(|row| {
-        let gate = run.report.gates.get(&*row.step.name);
-        let text = row.question.as_deref().and_then(read).unwrap_or_default();
-        let mut lines: Vec<String> = text.lines().take(QUESTION).map(escape_hidden).collect();
-        let has_fields = gate.is_some_and(|gate| !gate.ask.is_empty());
-        if has_fields {
-            let (run, step) = (&run.folder.id, row.step.label());
-            lines.extend([
-                String::new(),
-                format!("It asks for fields: swarmc approve {run} {step} CHOICE --ask NAME=VALUE"),
-            ]);
-        }
-        let choices = gate.filter(|_| !has_fields).map(|gate| gate.options.clone()).unwrap_or_default();
-        Ask { key: row.step.to_string(), title: run.report.label(&row.step), lines, choices }
-    });
-    let requests = run.report.approvals.values().map(|open| Ask {
-        key: open.request.id.to_string(),
-        title: format!("{} {}: {}", open.request.id, run.report.label(&open.step), open.describe()),
-        lines: open.detail_lines(read),
-        choices: open.request.wants.choices().iter().map(|choice| choice.as_str().to_owned()).collect(),
-    });
-    gates.chain(requests).collect()
+    let questions = list_questions(&run.report, &run.folder, run.report.changed_ms).into_iter();
+    questions.map(|question| build_ask(question, &run.folder.id)).collect()
+}
+
+fn build_ask(question: Question, run: &str) -> Ask {
+    let Question { key, step, request, mut lines, mut choices, fields, .. } = question;
+    lines.truncate(QUESTION);
+    if !fields.is_empty() {
+        // It takes more than a word.
+        choices.clear();
+        lines.extend([
+            String::new(),
+            format!("It asks for fields: swarmc approve {run} {step} CHOICE --ask NAME=VALUE"),
+        ]);
+    }
+    let title = request.map_or(step.clone(), |wants| format!("{key} {step}: {wants}"));
+    Ask { key, title, lines, choices }
 }
 
 /// What is to be said of a row: how long it takes, and what it waits for or why it ended.

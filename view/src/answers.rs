@@ -215,7 +215,7 @@ fn find_gate(report: &RunReport, word: &str) -> Result<StepId, Problem> {
     }
 }
 
-/// What is asked, as the plan declares it, where only one step has the name.
+/// The gate of a step as the plan declares it; none where several steps have the name.
 fn declared_gate<'p>(plan: &'p Plan, step: &StepId) -> Option<Cow<'p, Gate>> {
     let mut gates = plan
         .pipelines

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sha2::{Digest as _, Sha256};
 use swarmc_runtime::handoff::Report;
 use swarmc_view::FollowedRun;
 use swarmc_view::documents::{Version, encode};
@@ -12,6 +11,7 @@ use swarmc_view::graph::{Graph, Shape, layout_picture, step_ids};
 use super::{BLOCKED, last_event, reply, state_of};
 use crate::Service;
 use crate::access::single;
+use crate::digest::short_digest;
 use crate::documents::{BoxColumns, BoxState, FrameColumns, GraphDocument, GraphSize, GraphStates, WireColumns};
 use crate::problem::Problem;
 use crate::routes::{Call, Reply, STATES};
@@ -27,8 +27,7 @@ pub(crate) fn get_graph(service: &Service, call: &Call) -> Result<Reply, Problem
             return Ok(Arc::clone(picture));
         }
         let json = encode(&draw_graph(&followed.run)?);
-        let digest = Sha256::digest(json.as_bytes());
-        let tag = digest.iter().take(16).fold("\"".to_owned(), |tag, byte| format!("{tag}{byte:02x}")) + "\"";
+        let tag = format!("\"{}\"", short_digest(json.as_bytes()));
         let picture = Arc::new(Picture { json, tag });
         followed.picture = Some((reads, Arc::clone(&picture)));
         Ok(picture)
