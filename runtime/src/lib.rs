@@ -27,7 +27,9 @@ pub use driver::run::{
 pub use driver::{Prune, Pruned, PrunedRun, RunAge};
 pub use eval::load::load_plan;
 pub use eval::pack;
-pub use io::agent_api::{MCP, NOTICES, Place, Places, SOCKET, TOKEN, send_operation, serve_stdio};
+pub use io::agent_api::{
+    MCP, NOTICES, Place, Places, SOCKET, TOKEN, bearer_token, send_operation, serve_stdio, single_header,
+};
 pub use io::children::adopt_orphans;
 pub use io::control::Control;
 pub use io::files::{AgentFiles, KeptFile, agent_status};

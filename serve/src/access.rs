@@ -12,6 +12,8 @@ use std::path::Path;
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, ORIGIN};
 
+use swarmc_runtime::{bearer_token, single_header};
+
 use crate::digest::format_hex;
 use crate::problem::Problem;
 
@@ -48,23 +50,23 @@ impl Access {
     /// It does not.
     pub(crate) fn check_site(&self, headers: &HeaderMap, is_page: bool) -> Result<(), Problem> {
         let refuse = |why: &str| Err(Problem::new(StatusCode::FORBIDDEN, why));
-        if !single(headers, &HOST).is_some_and(|host| self.is_own(host)) {
+        if !single_header(headers, &HOST).is_some_and(|host| self.is_own(host)) {
             return refuse("this is not the host that you asked for: `--allow-host NAME` of `swarmc serve` adds one");
         }
         let origin = |origin: &str| {
             let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
             host.is_some_and(|host| self.is_own(host))
         };
-        if headers.contains_key(ORIGIN) && !single(headers, &ORIGIN).is_some_and(origin) {
+        if headers.contains_key(ORIGIN) && !single_header(headers, &ORIGIN).is_some_and(origin) {
             return refuse("pages of other sites are not answered");
         }
-        let opens = |(name, value)| single(headers, &HeaderName::from_static(name)) == Some(value);
+        let opens = |(name, value)| single_header(headers, &HeaderName::from_static(name)) == Some(value);
         if is_page && [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")].into_iter().all(opens) {
             return Ok(());
         }
         let site = HeaderName::from_static("sec-fetch-site");
         // A person who types the address, or follows a link from another program, has no site.
-        if headers.contains_key(&site) && !matches!(single(headers, &site), Some("same-origin" | "none")) {
+        if headers.contains_key(&site) && !matches!(single_header(headers, &site), Some("same-origin" | "none")) {
             return refuse("pages of other sites are not answered");
         }
         Ok(())
@@ -75,10 +77,7 @@ impl Access {
     /// # Errors
     /// It carries none, or another one.
     pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), Problem> {
-        let given = single(headers, &AUTHORIZATION).and_then(|value| {
-            let (scheme, token) = value.split_once(' ')?;
-            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-        });
+        let given = single_header(headers, &AUTHORIZATION).and_then(bearer_token);
         match given.is_some_and(|given| is_same(given.as_bytes(), self.token.as_bytes())) {
             true => Ok(()),
             false => Err(Problem::new(
@@ -106,20 +105,13 @@ impl Access {
 /// # Errors
 /// It is not.
 pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), Problem> {
-    let kind = single(headers, &CONTENT_TYPE).and_then(|kind| kind.split(';').next()).map(str::trim);
+    let kind = single_header(headers, &CONTENT_TYPE).and_then(|kind| kind.split(';').next()).map(str::trim);
     match kind.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json")) {
         true => Ok(()),
         false => {
             Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send the body as `Content-Type: application/json`"))
         }
     }
-}
-
-/// A header that appears once.
-pub(crate) fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
-    let mut values = headers.get_all(name).iter();
-    let value = values.next()?.to_str().ok()?;
-    values.next().is_none().then_some(value)
 }
 
 /// Compares in a time that depends on the lengths alone.

@@ -21,13 +21,13 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::Value;
-use swarmc_runtime::{Place, Places};
+use swarmc_runtime::{Place, Places, single_header};
 use swarmc_view::documents::encode;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
 use crate::Service;
-use crate::access::{check_json, single};
+use crate::access::check_json;
 use crate::audit::note_change;
 use crate::page::{POLICY, PageFile};
 use crate::peer::is_run_process;
@@ -139,7 +139,7 @@ fn answer_page(service: &Service, path: &str, request: &Request<Incoming>) -> Re
         return Err(Problem::not_found("there is no such page: the page is at `/`, the API at `/api/v1`"));
     };
     let PageFile { kind, bytes, is_zipped, tag } = file;
-    let is_known = single(headers, &IF_NONE_MATCH) == Some(&*tag);
+    let is_known = single_header(headers, &IF_NONE_MATCH) == Some(&*tag);
     let (status, bytes) = if is_known { (StatusCode::NOT_MODIFIED, Vec::new()) } else { (StatusCode::OK, bytes) };
     let mut answer = build_answer(status, kind, bytes);
     let headers = answer.headers_mut();
@@ -185,7 +185,7 @@ async fn answer_call(
             && route.path.starts_with("/api/v1/runs/{run}/")
             && let Ok(folder) = find_folder(&served.home, call.part(0))
         {
-            let client = single(&call.headers, &USER_AGENT).unwrap_or_default();
+            let client = single_header(&call.headers, &USER_AGENT).unwrap_or_default();
             note_change(&folder, route.id, held.peer, client);
         }
         Ok(reply)

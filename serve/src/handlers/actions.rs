@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use hyper::header::HeaderName;
 use swarmc_runtime::{
     GateAnswer, RunError, RunFolder, RunStatus, UserMessage, answer_gate as send_answer, request_stop,
-    send_message as send,
+    send_message as send, single_header,
 };
 use swarmc_view::documents::{Version, encode};
 use swarmc_view::{check_receiver, check_running, resolve_answer};
@@ -12,7 +12,6 @@ use swarmc_view::{check_receiver, check_running, resolve_answer};
 use super::reply;
 use super::tasks::task_address;
 use crate::Service;
-use crate::access::single;
 use crate::documents::{AnswerGate, AnswerRequest, Done, ResumeRun, SendMessage, Specs, StopRun, SubmitRun, Submitted};
 use crate::problem::Problem;
 use crate::queue::{Place, Refused};
@@ -21,7 +20,7 @@ use crate::store::find_folder;
 
 pub(crate) fn submit_run(service: &Service, call: &Call) -> Result<Reply, Problem> {
     let wants: SubmitRun = call.read_body()?;
-    let key = single(&call.headers, &HeaderName::from_static("idempotency-key"));
+    let key = single_header(&call.headers, &HeaderName::from_static("idempotency-key"));
     let number = service.queue.submit(wants, key)?;
     let (run, queued) = match service.queue.find(number) {
         Some(Place::Run(run)) => (Some(run), None),

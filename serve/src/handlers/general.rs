@@ -3,12 +3,11 @@
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
-use swarmc_runtime::Event;
+use swarmc_runtime::{Event, single_header};
 use swarmc_view::documents::Version;
 
 use super::reply;
 use crate::Service;
-use crate::access::single;
 use crate::documents::Health;
 use crate::openapi::build_description;
 use crate::problem::Problem;
@@ -43,7 +42,7 @@ pub(crate) fn get_metrics(service: &Service, _: &Call) -> Result<Reply, Problem>
 
 pub(crate) fn follow_run(service: &Service, call: &Call) -> Result<Reply, Problem> {
     let folder = find_folder(&service.home, call.part(0))?;
-    let header = single(&call.headers, &hyper::header::HeaderName::from_static("last-event-id"));
+    let header = single_header(&call.headers, &hyper::header::HeaderName::from_static("last-event-id"));
     let from = match header.or_else(|| call.query("from")) {
         None => None,
         Some(text) => {

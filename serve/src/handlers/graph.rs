@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use swarmc_runtime::handoff::Report;
+use swarmc_runtime::{handoff::Report, single_header};
 use swarmc_view::FollowedRun;
 use swarmc_view::documents::{Version, encode};
 use swarmc_view::graph::{Graph, Shape, layout_picture, step_ids};
 
 use super::{BLOCKED, last_event, reply, state_of};
 use crate::Service;
-use crate::access::single;
 use crate::digest::short_digest;
 use crate::documents::{BoxColumns, BoxState, FrameColumns, GraphDocument, GraphSize, GraphStates, WireColumns};
 use crate::problem::Problem;
@@ -32,7 +31,7 @@ pub(crate) fn get_graph(service: &Service, call: &Call) -> Result<Reply, Problem
         followed.picture = Some((reads, Arc::clone(&picture)));
         Ok(picture)
     })?;
-    let is_known = single(&call.headers, &hyper::header::IF_NONE_MATCH) == Some(&*picture.tag);
+    let is_known = single_header(&call.headers, &hyper::header::IF_NONE_MATCH) == Some(&*picture.tag);
     Ok(Reply::Tagged { json: (!is_known).then(|| picture.json.clone()), tag: picture.tag.clone() })
 }
 

@@ -144,13 +144,14 @@ fn is_own(authority: &str, port: u16) -> bool {
     matches!(name, Some("127.0.0.1" | "localhost"))
 }
 
-fn bearer_token(value: &str) -> Option<&str> {
+/// The token of an `Authorization` header; none where it is of another scheme.
+pub fn bearer_token(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 /// A header that appears once.
-fn single_header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+pub fn single_header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
     values.next().is_none().then_some(value)

@@ -37,6 +37,7 @@ use crate::types::swarm::TurnId;
 
 pub use client::{MCP, NOTICES, SOCKET, TOKEN, send_operation};
 pub use connection_limit::{Place, Places};
+pub use http::{bearer_token, single_header};
 pub(crate) use listed::ToolsListed;
 pub use stdio::serve_stdio;
 pub(crate) use tools::{ToolSpec, list_member_tools, list_tools};
