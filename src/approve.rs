@@ -19,6 +19,10 @@ use crate::problem::to_report;
 use crate::target::{find_target, refuse_more};
 use crate::terminal::{self, Stream};
 
+/// How often the journal is read for an answer that was faster, and after how long again.
+const LOOKS: u32 = 5;
+const LOOK: Duration = Duration::from_millis(40);
+
 pub(crate) fn exec(args: &Approve) -> miette::Result<Exit> {
     let target = find_target(&find_home()?, &[&args.run, &args.gate, &args.choice], has_request)?;
     refuse_more(&target.rest, 2, "swarmc approve [RUN] GATE|REQUEST CHOICE, with the reason as --because TEXT")?;
@@ -40,7 +44,15 @@ pub(crate) fn exec(args: &Approve) -> miette::Result<Exit> {
     let typed = GateAnswer { gate: word.clone(), choice: choice.clone(), fields: args.ask.clone(), because, arguments };
     let (answer, asked) = resolve_answer(&past, &ledger, typed).map_err(to_report)?;
     check_running(&folder).map_err(to_report)?;
-    answer_gate(&folder, &answer).into_diagnostic()?;
+    if let Err(error) = answer_gate(&folder, &answer) {
+        // Where another answer was faster, its words say more; they come to the journal in a moment.
+        for _ in 0..LOOKS {
+            let past = read_past(&folder)?;
+            resolve_answer(&past, &past.build_report(), answer.clone()).map_err(to_report)?;
+            std::thread::sleep(LOOK);
+        }
+        return Err(error).into_diagnostic();
+    }
     terminal::eprint(format!("{} of run {}: {choice}\n", asked.describe(), folder.id));
     Ok(Exit::Done)
 }

@@ -6,9 +6,9 @@
 use std::borrow::Cow;
 
 use swarmc_plan::{Gate, Plan};
-use swarmc_runtime::{AnsweredBy, Choice, GateAnswer, RunFolder, StepId};
+use swarmc_runtime::{AnsweredBy, Choice, Event, GateAnswer, RunFolder, StepId};
 
-use crate::approvals::{OpenRequest, describe_verdict, format_choices};
+use crate::approvals::{OpenRequest, describe_answerer, describe_verdict, format_choices};
 use crate::past::Past;
 use crate::problem::{Problem, did_you_mean};
 use crate::run_report::{Row, RowState, RunReport};
@@ -94,7 +94,20 @@ pub fn find_asked<'r>(past: &Past, report: &'r RunReport, word: &str) -> Result<
     if let Some(problem) = word.parse().ok().and_then(|id| find_answer(past, report, id)) {
         return Err(problem);
     }
-    request.map_or_else(|| find_gate(report, word).map(Asked::Gate), |open| Ok(Asked::Request(open)))
+    request.map_or_else(|| find_gate(past, report, word).map(Asked::Gate), |open| Ok(Asked::Request(open)))
+}
+
+/// What was said to a request or a gate, by its number or its id, in a few words; none where no answer has come.
+pub fn describe_answer(past: &Past, key: &str) -> Option<String> {
+    if let Ok(id) = key.parse() {
+        return past.find_verdict(id).map(|(_, verdict)| describe_verdict(verdict));
+    }
+    past.records.iter().rev().find_map(|record| match &record.event {
+        Event::GateAnswered { step, choice, by, .. } if step.to_string() == key => {
+            Some(format!("{}, by {}", choice.as_deref().unwrap_or("failed"), describe_answerer(*by)))
+        }
+        _ => None,
+    })
 }
 
 /// The answer as the run takes it: `typed` names what it is for as a person does. With it, what it is for.
@@ -190,13 +203,24 @@ fn find_answer(past: &Past, report: &RunReport, id: u32) -> Option<Problem> {
     Some(Problem::with_help(format!("approval {id} is already answered: {}", describe_verdict(verdict)), help))
 }
 
+/// What was said to the last gate that a word means; none where it means none that has an answer.
+fn find_gate_answer(past: &Past, report: &RunReport, word: &str) -> Option<Problem> {
+    let rows = report.rows.iter().rev().filter(|row| matches_step(report, &row.step, word));
+    let (step, said) =
+        rows.filter_map(|row| Some((&row.step, describe_answer(past, &row.step.to_string())?))).next()?;
+    let label = report.label(step);
+    let help = format!("`swarmc inspect {} {label}` shows what was asked and answered", report.run);
+    Some(Problem::with_help(format!("gate {label} is already answered: {said}"), help))
+}
+
 /// The gate of this name that waits for an answer.
-fn find_gate(report: &RunReport, word: &str) -> Result<StepId, Problem> {
+fn find_gate(past: &Past, report: &RunReport, word: &str) -> Result<StepId, Problem> {
     let asking: Vec<&StepId> =
         report.rows.iter().filter(|row| row.state == RowState::Asking).map(|row| &row.step).collect();
     let fits = |step: &&&StepId| matches_step(report, step, word);
     match asking.iter().filter(fits).collect::<Vec<_>>()[..] {
         [step] => Ok((*step).clone()),
+        [] if let Some(answered) = find_gate_answer(past, report, word) => Err(answered),
         [] if asking.is_empty() && !report.approvals.is_empty() => Err(Problem::with_help(
             format!("no `{word}` waits for an answer"),
             format!("`swarmc approve {}` lists what waits", report.run),

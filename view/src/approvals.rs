@@ -132,15 +132,19 @@ pub fn list_choices(wants: &RequestKind) -> Vec<String> {
     wants.choices().iter().map(|choice| choice.as_str().to_owned()).collect()
 }
 
-/// A verdict in a few words.
-pub fn describe_verdict(verdict: &Verdict) -> String {
-    let by = match verdict.by {
+/// Who answered, in a few words.
+pub(crate) fn describe_answerer(by: AnsweredBy) -> &'static str {
+    match by {
         AnsweredBy::Person => "a person",
         AnsweredBy::Timeout => "the policy, as no person answered in time",
         AnsweredBy::Policy | AnsweredBy::Headless => "the policy, as no person can answer",
         AnsweredBy::Earlier => "an earlier `always`",
-    };
-    let mut words = format!("{}, by {by}", verdict.choice.as_str());
+    }
+}
+
+/// A verdict in a few words.
+pub fn describe_verdict(verdict: &Verdict) -> String {
+    let mut words = format!("{}, by {}", verdict.choice.as_str(), describe_answerer(verdict.by));
     if verdict.arguments.is_some() {
         words.push_str(", with other arguments");
     }

@@ -29,7 +29,9 @@ mod team_plan;
 mod tool_uses;
 mod units;
 
-pub use answers::{Asked, check_receiver, check_running, check_unfinished, find_asked, has_request, resolve_answer};
+pub use answers::{
+    Asked, check_receiver, check_running, check_unfinished, describe_answer, find_asked, has_request, resolve_answer,
+};
 pub use approvals::{OpenRequest, describe_verdict, format_choices, format_due, list_choices};
 pub use change::{Change, SwarmChange};
 pub use events::{EventLine, EventsLine};
