@@ -92,7 +92,7 @@ struct Sink {
 impl Display {
     /// A display for a run of `pipeline`, whose report `ledger` may contain an earlier part of the run.
     pub(crate) fn new(pipeline: &Pipeline, ledger: RunReport, show: Show) -> Display {
-        let live = (Stream::Err.is_live() && !show.quiet && !show.is_machine()).then(Live::new);
+        let live = (Stream::Err.is_watched() && !show.quiet && !show.is_machine()).then(Live::new);
         let screen = Screen::new(pipeline, ledger, show, [Sink::new(Stream::Out), Sink::new(Stream::Err)], live);
         Display {
             live: screen.live.is_some(),

@@ -28,6 +28,17 @@ impl Stream {
         self.is_terminal() && !is_dumb()
     }
 
+    /// Whether a person sits at this terminal: no CI does, and it is the one that keys come from, not one that another program
+    /// made to capture what this one prints.
+    pub(crate) fn is_watched(self) -> bool {
+        let group = match self {
+            Stream::Out => rustix::termios::tcgetpgrp(std::io::stdout()),
+            Stream::Err => rustix::termios::tcgetpgrp(std::io::stderr()),
+        };
+        let has_keys = std::io::stdin().is_terminal() || group.is_ok();
+        self.is_live() && has_keys && std::env::var_os("CI").is_none()
+    }
+
     pub(crate) fn paint(self) -> Paint {
         Paint { colour: wants_colour(self.is_terminal() && !is_dumb(), |name| std::env::var(name).ok()) }
     }
