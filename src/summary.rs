@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use swarmc_plan::Pipeline;
-use swarmc_runtime::{Content, End, Ended, Home, RunFolder, RunOutcome, Status, Stream as TaskStream};
+use swarmc_runtime::{Content, End, Ended, Home, RunFolder, RunOutcome, Status, StepId, Stream as TaskStream};
 use swarmc_view::documents::{ResultStatus, RunLine, RunLineKind, RunResult, SkippedResult, encode};
 use swarmc_view::{Row, RowState, RunReport, format_count, format_duration, make_printable, now_ms};
 
@@ -80,6 +80,14 @@ pub(crate) fn latest_time(folder: &RunFolder, ledger: &RunReport) -> u64 {
     if folder.is_running() { now_ms().max(ledger.changed_ms) } else { ledger.changed_ms }
 }
 
+/// The label of a step, with its round where there are several.
+pub(crate) fn name_step(ledger: &RunReport, step: &StepId) -> String {
+    match ledger.rounds > 1 || step.iteration > 1 {
+        true => format!("{} #{}", ledger.label(step), step.iteration),
+        false => ledger.label(step),
+    }
+}
+
 /// The steps with what became of them.
 pub(crate) fn write_table<'a>(
     out: &mut String,
@@ -95,10 +103,7 @@ pub(crate) fn write_table<'a>(
         let _ = writeln!(out, "{} that succeeded are not listed", format_count((all - rows.len()) as u64, "step"));
         rows.truncate(MAX_ROWS);
     }
-    let name = |row: &Row| match ledger.rounds > 1 || row.step.iteration > 1 {
-        true => format!("{} #{}", ledger.label(&row.step), row.step.iteration),
-        false => ledger.label(&row.step),
-    };
+    let name = |row: &Row| name_step(ledger, &row.step);
     let width = rows.iter().map(|row| name(row).chars().count()).max().unwrap_or(0);
     for row in rows {
         let status = format!("{:<9}", row.state.as_str());
@@ -284,7 +289,7 @@ pub(crate) fn printable_lines(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use swarmc_runtime::{Event, Record, StepId};
+    use swarmc_runtime::{Event, Record};
 
     use super::*;
 

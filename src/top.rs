@@ -5,6 +5,7 @@
 //! no run, and the terminal is as it was, also after a panic; without a terminal no control character is written.
 
 mod draw;
+mod fit;
 mod keys;
 mod log_tail;
 mod model;
@@ -18,7 +19,9 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use miette::IntoDiagnostic;
 use ratatui::backend::TestBackend;
+use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::crossterm::execute;
 use ratatui::{DefaultTerminal, Terminal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -59,9 +62,9 @@ pub(crate) fn exec(args: &Top) -> miette::Result<Exit> {
     }
 }
 
-/// Whether there is a terminal to draw on.
+/// Whether there is a terminal to draw on, and a person at it.
 pub(crate) fn has_screen() -> bool {
-    Stream::Out.is_live() && std::env::var_os("CI").is_none()
+    Stream::Out.is_watched()
 }
 
 /// Shows a run until a person leaves.
@@ -98,7 +101,6 @@ impl Screen {
             ticked: Instant::now(),
         };
         screen.model.update(&screen.run);
-        screen.model.select_open(&screen.run);
         screen.select_log();
         Ok(screen)
     }
@@ -151,14 +153,14 @@ impl Screen {
         let mut signals = Signals::new([SIGTERM, SIGHUP]).into_diagnostic()?;
         std::thread::spawn(move || {
             if signals.forever().next().is_some() {
-                let _ = ratatui::try_restore();
+                give_back();
                 std::process::exit(Exit::Done as i32);
             }
         });
         // Restores the terminal in a panic, too.
         let mut terminal = ratatui::try_init().into_diagnostic()?;
         let outcome = self.interact(&mut terminal);
-        ratatui::restore();
+        give_back();
         outcome?;
         terminal::eprint(self.describe_end());
         Ok(Exit::Done)
@@ -183,6 +185,9 @@ impl Screen {
         loop {
             if std::mem::take(&mut is_stale) {
                 terminal.draw(|frame| self.draw(frame)).into_diagnostic()?;
+                // For the test of what a panic leaves on the terminal.
+                #[cfg(debug_assertions)]
+                assert!(std::env::var_os("SWARMC_TOP_PANIC").is_none(), "SWARMC_TOP_PANIC is set");
             }
             if event::poll(LOOK).into_diagnostic()? {
                 // All keys that wait count before the next picture.
@@ -217,11 +222,14 @@ impl Screen {
                 });
             }
             Wish::Answer(answer) => {
+                self.model.overlay = Overlay::None;
                 self.model.notice = Some(match answer_gate(&self.run.folder, &answer) {
                     Ok(()) => format!("answered: {}", answer.choice),
-                    Err(error) => error.to_string(),
+                    Err(error) => {
+                        self.model.refused = Some(answer.gate);
+                        error.to_string()
+                    }
                 });
-                self.model.overlay = Overlay::None;
             }
             Wish::Resume => {
                 self.model.notice = Some(match self.start_resume() {
@@ -237,7 +245,7 @@ impl Screen {
             }
             Wish::Page => self.open_pager(terminal)?,
             Wish::Suspend => {
-                ratatui::restore();
+                give_back();
                 rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TSTP)
                     .into_diagnostic()?;
                 *terminal = ratatui::try_init().into_diagnostic()?;
@@ -264,7 +272,7 @@ impl Screen {
         let _ = signal_hook::flag::register(SIGINT, Arc::default());
         let mut words = pager.split_whitespace();
         let Some(program) = words.next() else { return Ok(()) };
-        ratatui::restore();
+        give_back();
         // Without `-R` it writes control characters as their codes.
         let shown =
             Command::new(program).args(words).arg(self.log.path()).env("LESS", "-M").env_remove("LESSOPEN").status();
@@ -282,17 +290,25 @@ impl Screen {
         let (columns, rows) = (u16::try_from(size.0).unwrap_or(PRINTED.0), u16::try_from(size.1).unwrap_or(PRINTED.1));
         let mut printed = 0;
         loop {
+            // Looked at first: what a runner wrote before its end is in the last frame.
+            let is_over = !self.run.folder.is_running();
+            self.poll();
             let mut terminal = Terminal::new(TestBackend::new(columns, rows)).into_diagnostic()?;
             terminal.draw(|frame| self.draw(frame)).into_diagnostic()?;
             terminal::print(to_text(terminal.backend()))?;
             printed += 1;
-            if printed == frames || frames == 0 && !self.run.folder.is_running() {
+            if printed == frames || frames == 0 && is_over {
                 return Ok(Exit::Done);
             }
             std::thread::sleep(delay);
-            self.poll();
         }
     }
+}
+
+/// Gives the terminal back as it was, with its cursor, which a frame hides. One that is gone takes nothing.
+fn give_back() {
+    let _ = ratatui::try_restore();
+    let _ = execute!(std::io::stdout(), Show);
 }
 
 /// The cells of a frame as lines, without the blanks at their ends.

@@ -10,10 +10,12 @@ use ratatui::style::{Color, Modifier, Style};
 use swarmc_runtime::{Status, StepId};
 use swarmc_view::{FollowedRun, RowState, Team, format_number, make_printable};
 
+use super::fit::{cut_text, plain_text, wrap_text};
 use super::keys::HELP;
 use super::log_tail::LogTail;
 use super::model::{Entry, Filter, Model, Overlay, View, describe_row};
 use crate::live::format_totals;
+use crate::summary::name_step;
 
 /// From this many columns on there is room for two panes.
 const TWO_PANES: u16 = 100;
@@ -56,7 +58,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, model: &mut Model, picture: &Picture<'
         Overlay::None => picture.draw_body(buffer, body, model),
         Overlay::Help => {
             let lines: Vec<String> = HELP.iter().map(|(keys, does)| format!("  {keys:<16} {does}")).collect();
-            picture.write_text(buffer, body, "Keys", &lines, &mut 0);
+            picture.write_wrapped(buffer, body, "Keys", &lines, &mut model.down);
         }
         Overlay::Ending => {
             let stop =
@@ -142,15 +144,16 @@ impl Picture<'_> {
         };
         let query = if model.query.is_empty() { String::new() } else { format!(", with `{}`", model.query) };
         let all = model.entries.len();
-        let title = format!("Steps{filter}{query}: {} of {all}", (model.selected + 1).min(all));
+        let follows = if model.follows && report.finished.is_none() { ", following" } else { "" };
+        let title = format!("Steps{filter}{query}: {} of {all}{follows}", (model.selected + 1).min(all));
         self.write_title(buffer, area, &title);
         let rows = usize::from(area.height - 1);
         // The selected row is always visible, in the middle where it can be.
         let first = model.selected.saturating_sub(rows / 2).min(all.saturating_sub(rows));
         let shown = model.entries.iter().enumerate().skip(first).take(rows);
         let label = |entry: &Entry| match entry {
-            Entry::Begun(place) => report.label(&report.rows[*place].step),
-            Entry::Blocked(step, _) => report.label(step),
+            Entry::Begun(place) => name_step(report, &report.rows[*place].step),
+            Entry::Blocked(step, _) => name_step(report, step),
         };
         let width = shown.clone().map(|(_, entry)| label(entry).chars().count()).max().unwrap_or(0).min(NAMES);
         for (line, (place, entry)) in (1..).zip(shown) {
@@ -187,7 +190,7 @@ impl Picture<'_> {
                 choices => vec![String::new(), format!("! answers: {}", choices.join(", "))],
             };
             let lines: Vec<String> = ask.lines.iter().cloned().chain(answers).collect();
-            return self.write_text(buffer, area, &format!("{} asks you", ask.title), &lines, &mut 0);
+            return self.write_wrapped(buffer, area, &format!("{} asks you", ask.title), &lines, &mut 0);
         }
         let team = model.selected_row(self.run).and_then(|row| self.run.report.teams.get(&row.step));
         match team {
@@ -206,8 +209,12 @@ impl Picture<'_> {
                 let used = row.usage.as_deref().map(|usage| format_number(usage.input + usage.output));
                 let used = used.map_or_else(String::new, |tokens| format!(", {tokens} tokens"));
                 let follows = if model.back == 0 { "" } else { ", scrolled" };
-                format!("Log of {}, attempt {}{used}{follows}", self.run.report.label(&row.step), row.attempt.max(1))
+                {
+                    let name = name_step(&self.run.report, &row.step);
+                    format!("Log of {name}, attempt {}{used}{follows}", row.attempt.max(1))
+                }
             }
+            None if model.entries.is_empty() => "No step is selected".to_owned(),
             None => "No log: it has not begun".to_owned(),
         };
         self.write_title(buffer, area, &title);
@@ -227,7 +234,14 @@ impl Picture<'_> {
         let choices = ask.choices.iter().zip(1..).map(|(choice, number)| format!("[{number}] {choice}   "));
         let mut lines = vec![format!("{}Esc: back", choices.collect::<String>()), String::new()];
         lines.extend(ask.lines.iter().cloned());
-        self.write_text(buffer, area, &format!("{}{several}", ask.title), &lines, &mut model.down);
+        self.write_wrapped(buffer, area, &format!("{}{several}", ask.title), &lines, &mut model.down);
+    }
+
+    /// A title and lines below it, which go on where they are too long, scrolled down by some.
+    fn write_wrapped(&self, buffer: &mut Buffer, area: Rect, title: &str, lines: &[String], down: &mut usize) {
+        let wrap = |line: &String| wrap_text(&plain_text(&make_printable(line), true), area.width.into());
+        let lines: Vec<String> = lines.iter().flat_map(wrap).collect();
+        self.write_text(buffer, area, title, &lines, down);
     }
 
     /// A title and lines below it, scrolled down by some.
@@ -246,9 +260,8 @@ impl Picture<'_> {
 
     /// Writes a line, cut to its area.
     fn write_line(&self, buffer: &mut Buffer, area: Rect, text: &str, style: Style) {
-        let text = make_printable(text);
-        let ascii = |sign: char| if sign.is_ascii() { sign } else { '?' };
-        let text = if self.looks.unicode { text.into_owned() } else { text.chars().map(ascii).collect() };
+        let text =
+            plain_text(&cut_text(&plain_text(&make_printable(text), true), area.width.into()), self.looks.unicode);
         buffer.set_style(area, style);
         buffer.set_stringn(area.x, area.y, text, usize::from(area.width), style);
     }

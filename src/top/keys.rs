@@ -45,7 +45,7 @@ pub(crate) const HELP: &[(&str, &str)] = &[
     ("!", "what waits for an answer"),
     ("y o", "copy the end of the log; open the log in $PAGER"),
     ("r", "go on with a run that no process runs"),
-    ("Esc", "back"),
+    ("Esc", "back; in the list, follow the step that is at work"),
     ("q", "leave: the run goes on"),
     ("Ctrl-C", "stop the run, or leave"),
     ("?", "these keys"),

@@ -4,7 +4,9 @@
 //! No clock of its own. Invariant: an answer goes to the question that stood on the screen for [`SETTLED`].
 
 use swarmc_runtime::{GateAnswer, Status, StepId};
-use swarmc_view::{FollowedRun, Question, Row, RowState, Team, format_duration, list_questions, sanitize_line};
+use swarmc_view::{
+    FollowedRun, Question, Row, RowState, Team, describe_answer, format_duration, list_questions, sanitize_line,
+};
 
 use super::keys::Key;
 
@@ -102,6 +104,8 @@ pub(crate) struct Model {
     pub(crate) entries: Vec<Entry>,
     /// The selected row.
     pub(crate) selected: usize,
+    /// Whether the first row at work is selected until a person selects another.
+    pub(crate) follows: bool,
     /// How far the log is scrolled up from its end, in lines.
     pub(crate) back: usize,
     /// How far the text of a team, a plan or a question is scrolled down, in lines.
@@ -111,6 +115,8 @@ pub(crate) struct Model {
     pub(crate) ask: usize,
     /// What was said last, for a line at the bottom.
     pub(crate) notice: Option<String>,
+    /// What an answer was refused to; what was said to it is a notice as soon as it is known.
+    pub(crate) refused: Option<String>,
     /// The rows of a page.
     pub(crate) page: usize,
     /// The question that stands on the screen, and since when.
@@ -130,11 +136,13 @@ impl Model {
             right: false,
             entries: Vec::new(),
             selected: 0,
+            follows: true,
             back: 0,
             down: 0,
             asks: Vec::new(),
             ask: 0,
             notice: None,
+            refused: None,
             page: 10,
             shown: None,
             interrupted: None,
@@ -160,16 +168,32 @@ impl Model {
         self.entries = entries;
         let place = kept.and_then(|step| self.entries.iter().position(|entry| *entry_step(entry, run) == step));
         self.selected = place.unwrap_or(self.selected).min(self.entries.len().saturating_sub(1));
-        let asked = self.asks.get(self.ask).map(|ask| ask.key.clone());
+        if self.follows {
+            self.select_open(run);
+        }
+        let asked = self.asks.get(self.ask).map(|ask| (ask.key.clone(), ask.title.clone()));
         self.asks = list_asks(run);
-        let place = asked.and_then(|key| self.asks.iter().position(|ask| ask.key == key));
+        let place = asked.as_ref().and_then(|(key, _)| self.asks.iter().position(|ask| ask.key == *key));
         self.ask = place.unwrap_or(self.ask).min(self.asks.len().saturating_sub(1));
+        // Another person answered what stood on the screen.
+        if let Some((key, title)) = asked.filter(|_| place.is_none() && self.overlay == Overlay::Asks)
+            && let Some(said) = describe_answer(&run.past, &key)
+        {
+            (self.notice, self.down) = (Some(format!("{title} is answered: {said}")), 0);
+        }
+        if let Some(said) = self.refused.as_ref().and_then(|key| describe_answer(&run.past, key)) {
+            (self.notice, self.refused) = (Some(format!("already answered: {said}")), None);
+        }
     }
 
-    /// Selects the first step that is at work or waits.
-    pub(crate) fn select_open(&mut self, run: &FollowedRun) {
+    /// Selects the first step that is at work or waits; where none is, that which is selected stays so.
+    fn select_open(&mut self, run: &FollowedRun) {
         let is_open = |entry: &Entry| matches!(entry, Entry::Begun(place) if is_open(&run.report.rows[*place]));
-        self.selected = self.entries.iter().position(is_open).unwrap_or(0);
+        if let Some(place) = self.entries.iter().position(is_open)
+            && place != self.selected
+        {
+            (self.selected, self.back) = (place, 0);
+        }
     }
 
     /// The row of the selected step, where it has begun.
@@ -212,7 +236,7 @@ impl Model {
 
     /// A key was pressed; what is wanted, where that is more than another picture.
     pub(crate) fn press(&mut self, key: Key, run: &FollowedRun, now: u64) -> Option<Wish> {
-        self.notice = None;
+        (self.notice, self.refused) = (None, None);
         if key == Key::Interrupt {
             if self.interrupted.is_some_and(|before| now.saturating_sub(before) <= TWICE) {
                 return Some(Wish::Stop);
@@ -232,14 +256,18 @@ impl Model {
             Overlay::Ending => return self.press_ending(key, run),
             Overlay::Asks => return self.press_ask(key, now),
             Overlay::Help => {
-                self.overlay = Overlay::None;
+                match key {
+                    Key::Up => self.down = self.down.saturating_sub(1),
+                    Key::Down => self.down = self.down.saturating_add(1),
+                    _ => (self.overlay, self.down) = (Overlay::None, 0),
+                }
                 return None;
             }
             Overlay::None => {}
         }
         match key {
             Key::Leave => return Some(Wish::Leave),
-            Key::Help => self.overlay = Overlay::Help,
+            Key::Help => (self.overlay, self.down) = (Overlay::Help, 0),
             Key::Asks => (self.overlay, self.down) = (Overlay::Asks, 0),
             Key::Filter => self.typing = true,
             Key::Failed => self.toggle_filter(Filter::Failed, run),
@@ -269,7 +297,7 @@ impl Model {
         self.update(run);
     }
 
-    /// One thing less: the zoom, the other view, the filter and its text.
+    /// One thing less: the zoom, the other view, the filter and its text with the selection.
     fn go_back(&mut self, run: &FollowedRun) {
         if self.zoomed {
             self.zoomed = false;
@@ -278,6 +306,7 @@ impl Model {
         } else {
             self.filter = Filter::All;
             self.query.clear();
+            self.follows = true;
             self.update(run);
         }
     }
@@ -300,6 +329,7 @@ impl Model {
         } else {
             let last = self.entries.len().saturating_sub(1);
             (self.selected, self.back) = (self.selected.saturating_add_signed(step).min(last), 0);
+            self.follows = false;
         }
     }
 
@@ -382,10 +412,13 @@ fn build_ask(question: Question, run: &str) -> Ask {
     lines.truncate(QUESTION);
     if !fields.is_empty() {
         // It takes more than a word.
+        let words = choices.join("|");
+        let asks: String = fields.iter().map(|field| format!(" --ask {}=…", field.name)).collect();
         choices.clear();
         lines.extend([
             String::new(),
-            format!("It asks for fields: swarmc approve {run} {step} CHOICE --ask NAME=VALUE"),
+            "It asks for more than a word; answer it by".to_owned(),
+            format!("    swarmc approve {run} {step} {words}{asks}"),
         ]);
     }
     let title = request.map_or(step.clone(), |wants| format!("{key} {step}: {wants}"));
