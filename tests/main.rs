@@ -44,6 +44,7 @@ mod rehearsed;
 mod retried;
 mod runs;
 mod schema;
+mod screens;
 mod seeds;
 mod serve;
 mod since;

@@ -27,13 +27,13 @@ pipeline main {
 "##;
 
 /// A program on a terminal of its own, which another program, `script`, makes.
-struct Terminal {
+pub(crate) struct Terminal {
     child: Child,
     output: JoinHandle<String>,
 }
 
 impl Terminal {
-    fn open(place: &Place, line: &str) -> Terminal {
+    pub(crate) fn open(place: &Place, line: &str) -> Terminal {
         let line = line.replace("swarmc", env!("CARGO_BIN_EXE_swarmc"));
         let mut command = Command::new("script");
         command.args(["-qefc", &line, "/dev/null"]).current_dir(place.work()).env("SWARM_HOME", place.home());
@@ -61,13 +61,13 @@ impl Terminal {
     }
 
     /// What it wrote, once it has ended, and whether it ended well.
-    fn end(mut self) -> (String, bool) {
+    pub(crate) fn end(mut self) -> (String, bool) {
         let ended = self.child.wait().expect("it ends");
         (self.output.join().expect("it is read"), ended.success())
     }
 }
 
-fn until(what: &str, holds: impl Fn() -> bool) {
+pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {
         assert!(Instant::now() < deadline, "it never came to: {what}");
