@@ -52,14 +52,28 @@ export function formatTokens(usage: { input: number; output: number }): string {
   return `${formatCount(usage.input)} in, ${formatCount(usage.output)} out`;
 }
 
+/** `1,234`. */
+export function formatNumber(count: number): string {
+  return count.toLocaleString("en");
+}
+
 /** `1 step`, `2 steps`. */
 export function formatPlural(count: number, noun: string): string {
-  return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+  return `${formatNumber(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 /** A value as a person reads it: text as it is, everything else as indented JSON. */
 export function formatValue(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
+}
+
+/** A text with indents, where it is JSON. */
+export function formatJson(text: string): string {
+  try {
+    return formatValue(JSON.parse(text));
+  } catch {
+    return text;
+  }
 }
 
 function pad(number: number): string {

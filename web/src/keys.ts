@@ -1,7 +1,7 @@
 // The keys of the page. In: key presses. Out: calls of the handlers that the shown components have registered.
 // `BINDINGS` is the one table of keys; the help is made from it.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 export interface Binding {
   action: Action;
@@ -119,11 +119,14 @@ const LEVEL = { page: 0, view: 1, panel: 2, dialog: 3 } as const;
 
 let layers: Layer[] = [];
 
-/** Handles keys for as long as the component is there. A dialog keeps all keys from what is below. */
+/**
+ * Handles keys for as long as the component is there, from the moment that it is seen. A dialog keeps all keys from what is
+ * below.
+ */
 export function useKeys(level: keyof typeof LEVEL, handlers: Handlers): void {
   const current = useRef(handlers);
   current.current = handlers;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const layer = { level: LEVEL[level], handlers: current };
     layers = [layer, ...layers].sort((a, b) => b.level - a.level);
     return () => {

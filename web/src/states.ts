@@ -85,7 +85,7 @@ const SWARM_STATES: Record<string, State> = {
   unneeded: "skipped",
   spawned: "pending",
   connected: "running",
-  disconnected: "failed",
+  disconnected: "cancelled",
   over: "succeeded",
 };
 

@@ -48,6 +48,7 @@ export interface Run {
   changed_ms: number;
   done: number;
   total: number;
+  nodes: Connection[];
   plans: { step: string; progress: string }[];
   gates: string[];
   approvals: PendingApproval[];

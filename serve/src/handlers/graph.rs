@@ -44,9 +44,9 @@ fn draw_graph(run: &FollowedRun) -> Result<GraphDocument, Problem> {
     let mut frames = FrameColumns::default();
     for (rect, group) in &picture.frames {
         frames.id.push(group.id.clone());
-        let mut lines = group.heading_lines();
-        frames.title.push(lines.remove(0));
-        frames.notes.push(lines);
+        // How often it runs again stands on a wire.
+        frames.title.push(group.title.clone());
+        frames.notes.push(group.notes.clone());
         frames.x.push(rect.at.x);
         frames.y.push(rect.at.y);
         frames.w.push(rect.size.width);

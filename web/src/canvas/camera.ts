@@ -2,7 +2,7 @@
 
 import type { Area } from "./grid.ts";
 
-const SMALLEST = 0.01;
+const SMALLEST = 0.001;
 const LARGEST = 2.5;
 
 export class Camera {

@@ -3,12 +3,13 @@
 // There are three levels of detail: far away, boxes are dots of colour; nearer, boxes have outlines and wires; near,
 // they have text.
 
-import { markOf } from "../states.ts";
+import { markOf, markOfSwarm } from "../states.ts";
 import { type Colors, MONO } from "../theme.ts";
-import type { BoxState, GraphLayout } from "../types.ts";
+import type { BoxState, Connection, GraphLayout } from "../types.ts";
+import { Backdrop } from "./backdrop.ts";
 import type { Camera } from "./camera.ts";
 import { type Area, Grid, touches } from "./grid.ts";
-import { drawText, fitText, tracePath, traceShape } from "./shapes.ts";
+import { type Context, drawText, fitText, tracePath, traceShape } from "./shapes.ts";
 
 const WIRES_FROM = 0.15;
 const SHAPES_FROM = 0.3;
@@ -19,6 +20,9 @@ const LEAST_PIECE = 3;
 const LEAST_DOT = 4;
 /** The least width in pixels of a frame whose title is written. */
 const LEAST_TITLE = 60;
+/** The least size in pixels of the title of a frame: from far away, over the boxes, and nearer, behind them. */
+const FAR_TITLE = 11;
+const NEAR_TITLE = 8;
 /** How far the state of a narrow box reaches beyond its left edge. */
 const MOST_OVERHANG = 24;
 const NAME_FONT = `13px ${MONO}`;
@@ -30,7 +34,13 @@ const PENDING: BoxState = { state: "pending", label: null, counts: {}, progress:
 export class GraphPicture {
   readonly #boxes: Grid;
   readonly #wires: Grid;
+  readonly #backdrop = new Backdrop();
   #states: BoxState[];
+  /** The document of the states, and how many there were. */
+  #given: Record<string, BoxState> | null = null;
+  #version = 1;
+  /** The connections to agents, by the step that has one. */
+  #connections = new Map<string, Connection>();
 
   constructor(readonly layout: GraphLayout) {
     const { boxes, wires } = layout;
@@ -41,7 +51,21 @@ export class GraphPicture {
   }
 
   setStates(states: Record<string, BoxState>): void {
+    if (states === this.#given) return;
+    this.#given = states;
+    this.#version += 1;
     this.#states = this.layout.boxes.id.map((id) => states[id] ?? PENDING);
+  }
+
+  setConnections(connections: Connection[]): void {
+    this.#connections = new Map(connections.map((connection) => [connection.step, connection]));
+  }
+
+  /** How the run stands with the agent of a box; null where it has none, or is over. */
+  connectionOf(box: number): Connection | null {
+    const { label } = this.stateOf(box);
+    const connection = label === null ? undefined : this.#connections.get(label);
+    return connection && connection.state !== "over" ? connection : null;
   }
 
   get count(): number {
@@ -88,24 +112,25 @@ export class GraphPicture {
 
   draw(context: CanvasRenderingContext2D, camera: Camera, colors: Colors, selected: number, ratio: number): void {
     const { scale } = camera;
-    const area = camera.area();
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.fillStyle = colors.page;
-    context.fillRect(0, 0, camera.width, camera.height);
     const unit = ratio * scale;
-    context.setTransform(unit, 0, 0, unit, -area.x * unit, -area.y * unit);
-    const boxes = this.visibleBoxes(area);
-    const frames = this.#drawFrames(context, area, colors, scale);
-    if (scale < WIRES_FROM) {
-      this.#drawDots(context, boxes, colors, scale);
-      for (const frame of frames) this.#drawTitle(context, frame, colors, scale);
-      if (selected >= 0) this.#drawSelection(context, selected, colors, scale);
-      return;
-    }
-    for (const frame of frames) this.#drawTitle(context, frame, colors, scale);
-    this.#drawWires(context, area, colors, scale);
+    const [left, top] = [Math.round(camera.x * unit), Math.round(camera.y * unit)];
+    const { width, height } = context.canvas;
+    // From far away the boxes are so many that they are drawn once a state, as what lies behind them is.
+    const isFar = scale < WIRES_FROM;
+    const place = { left, top, width, height, unit, colors, version: isFar ? this.#version : 0 };
+    const backdrop = this.#backdrop.draw(place, (part, area) => {
+      part.fillStyle = colors.page;
+      part.fillRect(area.x, area.y, area.w, area.h);
+      const frames = this.#drawFrames(part, area, colors, scale);
+      if (isFar) this.#drawDots(part, this.visibleBoxes(area), colors, scale);
+      for (const frame of frames) this.#drawTitle(part, frame, colors, scale);
+      if (!isFar) this.#drawWires(part, area, colors, scale);
+    });
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.drawImage(backdrop, 0, 0);
+    context.setTransform(unit, 0, 0, unit, -left, -top);
     if (selected >= 0) this.#drawSelection(context, selected, colors, scale);
-    this.#drawBoxes(context, boxes, colors, scale);
+    if (!isFar) this.#drawBoxes(context, this.visibleBoxes(camera.area()), colors, scale);
   }
 
   #frameArea(frame: number): Area {
@@ -114,7 +139,7 @@ export class GraphPicture {
   }
 
   /** Draws the frames that are seen, the outer ones first, and returns them. */
-  #drawFrames(context: CanvasRenderingContext2D, area: Area, colors: Colors, scale: number): number[] {
+  #drawFrames(context: Context, area: Area, colors: Colors, scale: number): number[] {
     const seen = this.layout.frames.id
       .map((_, frame) => frame)
       .filter((frame) => touches(this.#frameArea(frame), area));
@@ -132,29 +157,28 @@ export class GraphPicture {
   }
 
   /** Writes the title of a frame; from far away it keeps a legible size, over the boxes. */
-  #drawTitle(context: CanvasRenderingContext2D, frame: number, colors: Colors, scale: number): void {
+  #drawTitle(context: Context, frame: number, colors: Colors, scale: number): void {
     const { title, notes } = this.layout.frames;
     const { x, y, w } = this.#frameArea(frame);
     if (w * scale < LEAST_TITLE) return;
     context.textAlign = "left";
     context.textBaseline = "middle";
-    const size = 12 / Math.min(1, scale * 2);
+    const size = Math.max(12, (scale < WIRES_FROM ? FAR_TITLE : NEAR_TITLE) / scale);
     context.font = `600 ${size}px ${MONO}`;
     const far = scale < TEXT_FROM;
-    const words = fitText(
-      context,
-      far ? (title[frame] ?? "") : [title[frame], ...(notes[frame] ?? [])].join("  ·  "),
-      w - 20,
-    );
+    const words = fitText(context, title[frame] ?? "", w - 20);
     if (scale < WIRES_FROM) {
       context.fillStyle = colors.page;
       context.fillRect(x, y, context.measureText(words).width + size, size * 1.5);
     }
     context.fillStyle = colors.muted;
     context.fillText(words, x + (far ? size / 2 : 10), y + Math.max(17, far ? size * 0.8 : 0));
+    if (far) return;
+    context.font = LINE_FONT;
+    notes[frame]?.forEach((note, at) => context.fillText(note, x + 10, y + 33 + at * 15));
   }
 
-  #drawDots(context: CanvasRenderingContext2D, boxes: number[], colors: Colors, scale: number): void {
+  #drawDots(context: Context, boxes: number[], colors: Colors, scale: number): void {
     const { x, y, w, h } = this.layout.boxes;
     for (const [state, group] of this.#groupBoxes(boxes)) {
       const least = URGENT.has(state) ? LEAST_DOT / scale : 1 / scale;
@@ -177,7 +201,7 @@ export class GraphPicture {
     return [...groups].sort(([a], [b]) => Number(URGENT.has(a)) - Number(URGENT.has(b)));
   }
 
-  #drawWires(context: CanvasRenderingContext2D, area: Area, colors: Colors, scale: number): void {
+  #drawWires(context: Context, area: Area, colors: Colors, scale: number): void {
     const { kind, path, label, label_at: labelAt } = this.layout.wires;
     const tips = scale >= WIRES_FROM * 2;
     const kinds = { order: colors.quiet, message: colors.message, again: colors.good };
@@ -187,7 +211,7 @@ export class GraphPicture {
     for (const [name, wires] of Object.entries(groups) as [keyof typeof kinds, number[]][]) {
       if (wires.length === 0) continue;
       context.strokeStyle = kinds[name];
-      context.setLineDash(name === "message" ? [5, 3] : []);
+      context.setLineDash(name === "message" && tips ? [5, 3] : []);
       context.beginPath();
       for (const wire of wires) for (const part of path[wire] ?? []) tracePath(context, part, LEAST_PIECE / scale);
       context.stroke();
@@ -215,10 +239,11 @@ export class GraphPicture {
     const { shape, many } = this.layout.boxes;
     const text = scale >= TEXT_FROM;
     for (const [state, group] of this.#groupBoxes(boxes)) {
-      const color = state === "pending" ? colors.line : colors[markOf(state).color];
+      // From far away no dashes tell what has not begun, since thousands of them take long to draw.
+      const color = state === "pending" && !text ? colors.line : colors[markOf(state).color];
       context.strokeStyle = color;
       context.lineWidth = (URGENT.has(state) || state === "running" ? 2 : 1.2) / Math.min(1, scale * 1.6);
-      context.setLineDash(state === "pending" ? [4, 3] : []);
+      context.setLineDash(state === "pending" && text ? [4, 3] : []);
       context.beginPath();
       for (const box of group) {
         const area = this.areaOf(box);
@@ -259,6 +284,8 @@ export class GraphPicture {
     rest.forEach((line, at) => context.fillText(line, middle, top + 16 + at * 15));
     if (this.layout.boxes.many[box]) drawStrip(context, area, counts, colors);
     if (state !== "pending") drawTag(context, area, state, colors);
+    const connection = this.connectionOf(box);
+    if (connection) drawConnection(context, area, connection, colors);
     if (progress) {
       context.font = LINE_FONT;
       context.textAlign = "left";
@@ -304,6 +331,23 @@ function drawTag(context: CanvasRenderingContext2D, { x: left, y, w }: Area, sta
   context.restore();
 }
 
+/** The connection to an agent, on the right of the upper edge: a disc while it works, a ring while it waits, crossed where it is gone. */
+function drawConnection(context: CanvasRenderingContext2D, area: Area, { state }: Connection, colors: Colors): void {
+  const [x, y, radius] = [area.x + area.w - 10, area.y, 4.5];
+  const color = colors[markOfSwarm(state).color];
+  context.beginPath();
+  context.arc(x, y, radius, 0, 2 * Math.PI);
+  context.fillStyle = state === "connected" ? color : colors.page;
+  context.fill();
+  context.strokeStyle = color;
+  context.lineWidth = 1.5;
+  if (state === "disconnected") {
+    context.moveTo(x - radius, y + radius);
+    context.lineTo(x + radius, y - radius);
+  }
+  context.stroke();
+}
+
 /** The states of the items of a for-each, as parts of a strip along the lower edge. */
 function drawStrip(context: CanvasRenderingContext2D, area: Area, counts: BoxState["counts"], colors: Colors): void {
   const parts = Object.entries(counts);
@@ -330,7 +374,7 @@ export function markPath(path: string): Path2D {
   return known;
 }
 
-function traceTip(context: CanvasRenderingContext2D, part: number[]): void {
+function traceTip(context: Context, part: number[]): void {
   const end = part.length - 2;
   const [x0, y0, x, y] = [part[end - 2], part[end - 1], part[end], part[end + 1]];
   if (x0 === undefined || y0 === undefined || x === undefined || y === undefined) return;

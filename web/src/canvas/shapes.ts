@@ -3,11 +3,13 @@
 
 import type { Area } from "./grid.ts";
 
+export type Context = CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D;
+
 /** How far the slanted sides of boxes lean. */
 const SLANT = 12;
 
 /** Adds the outline of a box: what a step does shows in its outline, as in `swarmc graph`. */
-export function traceShape(context: CanvasRenderingContext2D, shape: string, { x, y, w, h }: Area): void {
+export function traceShape(context: Context, shape: string, { x, y, w, h }: Area): void {
   if (shape === "agent") context.roundRect(x, y, w, h, 9);
   else if (shape === "value") tracePolygon(context, [x + SLANT, y, x + w, y, x + w - SLANT, y + h, x, y + h]);
   else if (shape === "gate") {
@@ -32,13 +34,13 @@ export function traceShape(context: CanvasRenderingContext2D, shape: string, { x
   }
 }
 
-function tracePolygon(context: CanvasRenderingContext2D, points: number[]): void {
+function tracePolygon(context: Context, points: number[]): void {
   tracePath(context, points);
   context.closePath();
 }
 
 /** Adds a line through points that are given as `[x0, y0, x1, y1, …]`; leaves out those that are nearer than `least`. */
-export function tracePath(context: CanvasRenderingContext2D, points: number[], least = 0): void {
+export function tracePath(context: Context, points: number[], least = 0): void {
   let [lastX, lastY] = [points[0] ?? 0, points[1] ?? 0];
   context.moveTo(lastX, lastY);
   const end = points.length - 2;
@@ -52,7 +54,7 @@ export function tracePath(context: CanvasRenderingContext2D, points: number[], l
 
 /** Writes lines, one below the other, in the middle of a height. */
 export function drawText(
-  context: CanvasRenderingContext2D,
+  context: Context,
   lines: string[],
   x: number,
   y: number,
@@ -64,7 +66,7 @@ export function drawText(
 }
 
 /** The text, shortened until it is no wider than `width`. */
-export function fitText(context: CanvasRenderingContext2D, text: string, width: number): string {
+export function fitText(context: Context, text: string, width: number): string {
   const whole = context.measureText(text).width;
   if (whole <= width) return text;
   const length = Math.floor((text.length * width) / whole) - 1;

@@ -28,6 +28,8 @@ export interface TimelineView {
 }
 
 export class TimelinePicture {
+  /** The names of the rows: steps of later rounds have their round in it. */
+  readonly names: string[];
   readonly #bars: Bar[][];
   readonly #scale: TimeScale;
 
@@ -35,6 +37,12 @@ export class TimelinePicture {
     readonly timeline: Timeline,
     readonly fold: boolean,
   ) {
+    const rounds = new Map<string, number>();
+    this.names = timeline.rows.map((row) => {
+      const round = (rounds.get(row) ?? 0) + 1;
+      rounds.set(row, round);
+      return round > 1 ? `${row} round ${round}` : row;
+    });
     this.#bars = timeline.rows.map(() => []);
     for (const bar of timeline.bars) this.#bars[bar[0]]?.push(bar);
     this.#scale = buildScale(timeline.bars, timeline.from, this.#end(), fold);
@@ -180,7 +188,7 @@ export class TimelinePicture {
         context.strokeRect(1, y + 1, view.width - 2, ROW_HEIGHT - 2);
       }
       context.fillStyle = colors.text;
-      context.fillText(fitText(context, this.timeline.rows[row] ?? "", view.names - 16), 10, y + ROW_HEIGHT / 2);
+      context.fillText(fitText(context, this.names[row] ?? "", view.names - 16), 10, y + ROW_HEIGHT / 2);
     }
     context.restore();
     context.strokeStyle = colors.line;

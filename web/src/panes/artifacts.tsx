@@ -3,7 +3,7 @@
 
 import type { JSX } from "preact";
 import { runPath } from "../api.ts";
-import { formatBytes } from "../format.ts";
+import { formatBytes, formatPlural } from "../format.ts";
 import { Empty, Loaded } from "../parts/load.tsx";
 import { FileText, pathInRun, PlainText, type RunFolders } from "../parts/text.tsx";
 import { useResource } from "../resource.ts";
@@ -54,7 +54,7 @@ function ArtifactCard({ run, folders, artifact, open }: CardProps): JSX.Element 
           <span class="spacer" />
           {files !== null && (
             <span>
-              {files} files <span class="color-good">+{added ?? 0}</span> <span class="color-bad">−{removed ?? 0}</span>
+              {formatPlural(files, "file")} <span class="color-good">+{added ?? 0}</span> <span class="color-bad">−{removed ?? 0}</span>
             </span>
           )}
           <span class="muted">
@@ -77,7 +77,7 @@ function ArtifactCard({ run, folders, artifact, open }: CardProps): JSX.Element 
 
 function ArtifactBody({ run, folders, artifact }: Omit<CardProps, "open">): JSX.Element {
   const path = pathInRun(folders, artifact.path);
-  if (path) return <FileText run={run} path={path} label={artifact.ref} />;
+  if (path) return <FileText run={run} path={path} label={artifact.ref} json={artifact.kind === "contextpack"} />;
   return <JournalText run={run} artifact={artifact} />;
 }
 

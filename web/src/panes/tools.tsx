@@ -2,7 +2,7 @@
 // result and its time.
 
 import type { JSX } from "preact";
-import { formatClock, formatDuration, formatValue } from "../format.ts";
+import { formatClock, formatDuration, formatJson } from "../format.ts";
 import { now } from "../live.ts";
 import { Empty } from "../parts/load.tsx";
 import { StateMark } from "../parts/mark.tsx";
@@ -53,7 +53,7 @@ function ToolCard({ use }: { use: ToolUse }): JSX.Element {
       }
     >
       <h4>Arguments</h4>
-      <PlainText text={formatArguments(use.arguments)} label="Arguments" />
+      <PlainText text={formatJson(use.arguments)} label="Arguments" />
       {text !== null && (
         <>
           <h4>Result</h4>
@@ -62,13 +62,4 @@ function ToolCard({ use }: { use: ToolUse }): JSX.Element {
       )}
     </OpenDetails>
   );
-}
-
-/** The arguments with indents, where they are JSON. */
-function formatArguments(text: string): string {
-  try {
-    return formatValue(JSON.parse(text));
-  } catch {
-    return text;
-  }
 }

@@ -1,7 +1,7 @@
 // A dialog over the page. In: a title and contents. Out: a modal `dialog` that Escape closes and that keeps all keys.
 
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { useKeys } from "../keys.ts";
 import { Notice } from "./notice.tsx";
 
@@ -15,7 +15,7 @@ interface Props {
 export function Dialog({ title, class: name = "", onClose, children }: Props): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
   useKeys("dialog", { back: onClose });
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement;
     dialog.current?.showModal();
     return () => {

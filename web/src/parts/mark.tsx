@@ -1,6 +1,7 @@
 // The mark of a state. In: a state. Out: its shape, its word and its colour.
 
 import type { JSX } from "preact";
+import { formatNumber } from "../format.ts";
 import { type Mark, markOf } from "../states.ts";
 
 export function StateMark({ state, mark = markOf(state) }: { state: string; mark?: Mark }): JSX.Element {
@@ -28,7 +29,7 @@ export function StateCounts({ counts }: { counts: Record<string, number | undefi
       {present.map(([state, count]) => (
         <span key={state} class={`state color-${markOf(state).color}`}>
           <StateShape mark={markOf(state)} />
-          {count} {markOf(state).word}
+          {formatNumber(count ?? 0)} {markOf(state).word}
         </span>
       ))}
     </span>

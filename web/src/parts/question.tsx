@@ -2,7 +2,7 @@
 // repeated what is agreed to and the person has confirmed it.
 
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { postJson, runPath } from "../api.ts";
 import { formatAge } from "../format.ts";
 import { useKeys } from "../keys.ts";
@@ -165,7 +165,7 @@ function readAnswer(form: HTMLFormElement, choice: string, wait: Wait): Record<s
 /** The line that repeats an order; its button takes the focus, so that Enter confirms. */
 export function ConfirmLine({ text, onCancel }: { text: string; onCancel(): void }): JSX.Element {
   const confirm = useRef<HTMLButtonElement>(null);
-  useEffect(() => confirm.current?.focus(), []);
+  useLayoutEffect(() => confirm.current?.focus(), []);
   return (
     <div class="confirm" role="group" aria-label="Confirm">
       <p>{text}</p>

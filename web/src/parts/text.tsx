@@ -4,7 +4,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, readFile } from "../api.ts";
-import { formatBytes } from "../format.ts";
+import { formatBytes, formatJson } from "../format.ts";
 
 const PIECE = 64 * 1024;
 
@@ -13,6 +13,8 @@ interface Props {
   /** The path by which the server gives it. */
   path: string;
   label: string;
+  /** Whether it is JSON, which is shown with indents where it is short enough to be read at once. */
+  json?: boolean;
 }
 
 interface Reading {
@@ -22,7 +24,7 @@ interface Reading {
   error: string | null;
 }
 
-export function FileText({ run, path, label }: Props): JSX.Element {
+export function FileText({ run, path, label, json = false }: Props): JSX.Element {
   const [reading, setReading] = useState<Reading>({ pieces: [], read: 0, total: -1, error: null });
   const [decoder, setDecoder] = useState(() => new TextDecoder());
 
@@ -51,7 +53,7 @@ export function FileText({ run, path, label }: Props): JSX.Element {
   if (total < 0) return <p class="empty loading">Loading…</p>;
   return (
     <div class="file-text">
-      <PieceText pieces={pieces} label={label} />
+      <PieceText pieces={json && read >= total ? [formatJson(pieces.join(""))] : pieces} label={label} />
       {read < total && (
         <p class="more">
           <button type="button" onClick={() => void readPiece(reading, decoder)}>

@@ -12,7 +12,7 @@ import { notify } from "../parts/notice.tsx";
 import { useResource } from "../resource.ts";
 import { changeRun, type RunRoute } from "../router.ts";
 import { markOf } from "../states.ts";
-import type { GraphLayout, GraphStates } from "../types.ts";
+import type { Connection, GraphLayout, GraphStates } from "../types.ts";
 import { useCanvas } from "./canvas.tsx";
 
 /** How many boxes the list for screen readers has at most. */
@@ -25,7 +25,13 @@ const ZOOM_STEP = 1.25;
 /** The scale from which the text of boxes is easy to read. */
 const LEGIBLE = 0.75;
 
-export function GraphView({ route }: { route: RunRoute }): JSX.Element {
+interface ViewProps {
+  route: RunRoute;
+  /** How the run stands with its agents. */
+  connections: Connection[];
+}
+
+export function GraphView({ route, connections }: ViewProps): JSX.Element {
   const layout = useResource<GraphLayout>(null, `${runPath(route.run)}/graph`);
   const states = useResource<GraphStates>(route.run, `${runPath(route.run)}/graph/states`);
   return (
@@ -34,36 +40,44 @@ export function GraphView({ route }: { route: RunRoute }): JSX.Element {
         value.boxes.id.length === 0 ? (
           <Empty>The plan of this run has no steps to draw.</Empty>
         ) : (
-          <GraphCanvas route={route} layout={value} states={states?.value.value ?? null} />
+          <GraphCanvas
+            route={route}
+            connections={connections}
+            layout={value}
+            states={states?.value.value ?? null}
+          />
         )
       }
     </Loaded>
   );
 }
 
-interface Props {
-  route: RunRoute;
+interface Props extends ViewProps {
   layout: GraphLayout;
   states: GraphStates | null;
 }
 
-function GraphCanvas({ route, layout, states }: Props): JSX.Element {
+function GraphCanvas({ route, connections, layout, states }: Props): JSX.Element {
   const picture = useMemo(() => new GraphPicture(layout), [layout]);
   const camera = useMemo(() => new Camera(), []);
   const placed = useRef<GraphLayout | null>(null);
+  // Until a person moves it, the camera follows the size of the canvas.
+  const moved = useRef(false);
   const [selected, setSelected] = useState(-1);
   const [listed, setListed] = useState<number[]>([]);
   const rest = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
 
   if (states) picture.setStates(states.boxes);
+  picture.setConnections(connections);
 
   const { ref, requestDraw } = useCanvas(({ context, width, height, ratio, colors }) => {
     const resized = camera.width !== width || camera.height !== height;
     camera.width = width;
     camera.height = height;
-    if (placed.current !== layout && width > 0) {
+    if (width > 0 && (placed.current !== layout || (resized && !moved.current))) {
       placed.current = layout;
-      placeCamera(camera, layout);
+      moved.current = false;
+      placeCamera(camera, picture);
       listVisible();
     } else if (resized && selected >= 0) camera.reveal(picture.areaOf(selected));
     picture.draw(context, camera, colors, selected, ratio);
@@ -75,6 +89,7 @@ function GraphCanvas({ route, layout, states }: Props): JSX.Element {
   };
   useEffect(() => () => clearTimeout(rest.current), []);
   const moveCamera = (change: () => void): void => {
+    moved.current = true;
     change();
     requestDraw();
     listVisible();
@@ -154,11 +169,13 @@ function GraphCanvas({ route, layout, states }: Props): JSX.Element {
 }
 
 /** Shows the whole graph, or its beginning where the whole would be too small to read. */
-function placeCamera(camera: Camera, { size }: GraphLayout): void {
+function placeCamera(camera: Camera, picture: GraphPicture): void {
+  const { size } = picture.layout;
   camera.fit(size);
   if (camera.scale >= 0.5 || size.width * size.height > 4e7) return;
   camera.scale = LEGIBLE;
   camera.x = Math.max(0, (size.width - camera.width / camera.scale) / 2);
+  camera.reveal(picture.areaOf(0));
   camera.y = -16;
 }
 
@@ -272,5 +289,7 @@ function describeBox(picture: GraphPicture, box: number): string {
     parts.push(...Object.entries(counts).map(([name, count]) => `${count} ${name}`));
   }
   if (progress) parts.push(progress);
+  const connection = picture.connectionOf(box);
+  if (connection) parts.push(`agent ${connection.state}${connection.stream ? `, ${connection.stream}` : ""}`);
   return parts.join(": ");
 }

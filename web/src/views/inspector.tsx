@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { stepPath } from "../api.ts";
 import { useKeys } from "../keys.ts";
-import { waitList } from "../live.ts";
+import { waitList, watching } from "../live.ts";
 import { AgentPane } from "../panes/agent.tsx";
 import { listPanes, type Pane, type PaneProps } from "../panes/table.tsx";
 import { Loaded } from "../parts/load.tsx";
@@ -15,6 +15,9 @@ import type { RunFolders } from "../parts/text.tsx";
 import { useResource } from "../resource.ts";
 import { changeRun, type RunRoute } from "../router.ts";
 import type { StepDetails } from "../types.ts";
+
+/** How often a step is asked for while it runs. */
+const POLL_MS = 2000;
 
 interface Props {
   route: RunRoute;
@@ -30,6 +33,13 @@ export function Inspector({ route, label, folders }: Props): JSX.Element {
     back: route.agent === null ? closeInspector : () => changeRun({ agent: null, turn: null, pane: null }, false),
   });
   useEffect(() => panel.current?.scrollTo(0, 0), [label, route.pane]);
+  // No event tells of the tools and the activity of a turn that goes on.
+  const goesOn = details?.value.value?.status === "running" && watching.value;
+  useEffect(() => {
+    if (!goesOn || !details) return;
+    const timer = setInterval(() => details.refresh(), POLL_MS);
+    return () => clearInterval(timer);
+  }, [goesOn, details]);
   return (
     <aside ref={panel} class="inspector" aria-label={`Inspector of ${label}`}>
       <header class="inspector-head">

@@ -159,10 +159,19 @@ function Arrow({ lanes, message }: { lanes: string[]; message: MailboxMessage })
   );
 }
 
-/** The text of a message; the whole payload where it is more than a text. */
-function readPayload(payload: unknown): string {
-  if (typeof payload === "object" && payload !== null && "message" in payload && Object.keys(payload).length === 1) {
-    return formatValue(payload.message);
-  }
-  return formatValue(payload);
+/** The text of a message, with the other fields behind it; the whole payload where it has none. */
+function readPayload(payload: unknown): JSX.Element {
+  if (typeof payload !== "object" || payload === null || !("message" in payload)) return <>{formatValue(payload)}</>;
+  const others = Object.entries(payload).filter(([name]) => name !== "message");
+  return (
+    <>
+      {formatValue(payload.message)}
+      {others.map(([name, value]) => (
+        <small key={name}>
+          {" "}
+          {name}: {typeof value === "string" ? value : JSON.stringify(value)}
+        </small>
+      ))}
+    </>
+  );
 }

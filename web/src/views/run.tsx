@@ -4,7 +4,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { postJson, runPath } from "../api.ts";
-import { formatCost, formatDate, formatDuration, formatPlural, formatTokens } from "../format.ts";
+import { formatCost, formatDate, formatDuration, formatNumber, formatPlural, formatTokens } from "../format.ts";
 import { useKeys } from "../keys.ts";
 import { canAct, followRun, now, waitList, watching } from "../live.ts";
 import { Loaded } from "../parts/load.tsx";
@@ -13,6 +13,7 @@ import { giveOrder } from "../parts/notice.tsx";
 import { ConfirmLine } from "../parts/question.tsx";
 import { markStale, useResource } from "../resource.ts";
 import { changeRun, formatRoute, navigate, type RunRoute, runRoute, type View, VIEWS } from "../router.ts";
+import { markOf } from "../states.ts";
 import type { RunDetails } from "../types.ts";
 import { GraphView } from "./graph.tsx";
 import { Inspector } from "./inspector.tsx";
@@ -85,7 +86,7 @@ function RunBody({ route, details, gone }: BodyProps): JSX.Element {
 }
 
 function RunView({ view, route, details }: { view: View; route: RunRoute; details: RunDetails }): JSX.Element {
-  if (view === "graph") return <GraphView route={route} />;
+  if (view === "graph") return <GraphView route={route} connections={details.nodes} />;
   if (view === "steps") return <StepsView route={route} counts={details.counts} />;
   if (view === "timeline") return <TimelineView route={route} />;
   return <SwarmView route={route} swarms={details.swarms} />;
@@ -147,7 +148,7 @@ function RunHead({ details, gone }: { details: RunDetails; gone: boolean }): JSX
       </div>
       <div class="line facts">
         <span>
-          {done} of {formatPlural(total, "step")}
+          {formatNumber(done)} of {formatPlural(total, "step")}
         </span>
         <StateCounts counts={details.counts} />
         <RunTime details={details} />
@@ -190,8 +191,13 @@ function WaitLink({ run }: { run: string }): JSX.Element | null {
   if (!wait) return null;
   return (
     <button type="button" class="waits-link" onClick={() => navigate(runRoute(run, { step: wait.step }))}>
-      <StateMark state="waiting" />{" "}
-      {own.length === 1 ? `${wait.step} asks you` : `${formatPlural(own.length, "question")} for you`}
+      <StateMark
+        state="waiting"
+        mark={{
+          ...markOf("waiting"),
+          word: own.length === 1 ? `${wait.step} asks you` : `${formatPlural(own.length, "question")} for you`,
+        }}
+      />
     </button>
   );
 }

@@ -4,7 +4,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { getJson } from "../api.ts";
-import { formatAge, formatDate, formatDuration, formatPlural } from "../format.ts";
+import { formatAge, formatDate, formatDuration, formatNumber, formatPlural } from "../format.ts";
 import { useKeys } from "../keys.ts";
 import { canAct, now, waitList } from "../live.ts";
 import { Empty, Loaded } from "../parts/load.tsx";
@@ -159,7 +159,7 @@ function renderEntry(entry: Entry | undefined): ComponentChildren[] | null {
       {runner?.stopped && <span class="color-wait"> its process is suspended</span>}
     </>,
     run,
-    `${done}/${total}`,
+    `${formatNumber(done)}/${formatNumber(total)}`,
     <WaitNote run={entry.run} />,
     <span title={formatDate(began)}>{formatAge(began, now.value)}</span>,
     formatDuration(end - began),

@@ -3,9 +3,9 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { formatCost, formatCount, formatDuration } from "../format.ts";
+import { formatCost, formatCount, formatDuration, formatNumber } from "../format.ts";
 import { useKeys } from "../keys.ts";
-import { now } from "../live.ts";
+import { now, waitList } from "../live.ts";
 import { Empty } from "../parts/load.tsx";
 import { StateMark, StateShape } from "../parts/mark.tsx";
 import { type Column, moveRow, Rows } from "../parts/rows.tsx";
@@ -92,7 +92,7 @@ function FilterBar({ route, counts }: Props): JSX.Element {
           onClick={() => toggleState(state)}
         >
           <StateShape mark={markOf(state)} />
-          {state} <span class="muted">{counts[state] ?? 0}</span>
+          {state} <span class="muted">{formatNumber(counts[state] ?? 0)}</span>
         </button>
       ))}
     </div>
@@ -116,6 +116,7 @@ function StepRows({ route, pages }: { route: RunRoute; pages: StepPages }): JSX.
     if (found >= 0) setSelected(found);
   }, [route.step, pages, total]);
 
+  const asked = new Set(waitList.value.filter(({ run }) => run === route.run).map(({ step }) => step));
   const inspectRow = (index: number): void => {
     const row = pages.row(index);
     if (row) changeRun({ step: row.label, agent: null, turn: null, view: "steps" }, route.step !== null);
@@ -145,7 +146,7 @@ function StepRows({ route, pages }: { route: RunRoute; pages: StepPages }): JSX.
       count={count}
       rowHeight={30}
       selected={at}
-      renderRow={(index) => renderStep(pages.row(index))}
+      renderRow={(index) => renderStep(pages.row(index), asked)}
       onSelect={setSelected}
       onOpen={inspectRow}
       onRange={(first, last) => pages.show(first, last)}
@@ -153,7 +154,8 @@ function StepRows({ route, pages }: { route: RunRoute; pages: StepPages }): JSX.
   );
 }
 
-function renderStep(row: StepRow | null): ComponentChildren[] | null {
+/** The cells of a step; `asked` are the steps that ask a person something. */
+function renderStep(row: StepRow | null, asked: Set<string>): ComponentChildren[] | null {
   if (!row) return null;
   const { kind, attempts, usage, waits, reason, fallback } = row;
   const cost = usage?.cost;
@@ -165,7 +167,7 @@ function renderStep(row: StepRow | null): ComponentChildren[] | null {
     <StepTime row={row} />,
     usage ? `${usage.at_least ? "≥ " : ""}${formatCount(usage.input + usage.output)}` : "",
     cost === null || cost === undefined ? "" : formatCost(cost),
-    waits ?? (reason && <span class="muted">{reason}</span>) ?? "",
+    asked.has(row.label) ? <span class="color-wait strong">your answer</span> : waits ?? (reason && <span class="muted">{reason}</span>) ?? "",
   ];
 }
 

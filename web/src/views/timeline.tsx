@@ -126,15 +126,17 @@ function TimelineCanvas({ route, timeline }: { route: RunRoute; timeline: Timeli
           {timeline.left_out > 0 && `, ${formatPlural(timeline.left_out, "short bar")} left out`}
         </span>
         <span class="spacer" />
-        <button type="button" aria-label="Zoom in" onClick={handlers.zoomIn}>
-          +
-        </button>
-        <button type="button" aria-label="Zoom out" onClick={handlers.zoomOut}>
-          −
-        </button>
-        <button type="button" onClick={handlers.zoomReset}>
-          All
-        </button>
+        <span class="choices">
+          <button type="button" aria-label="Zoom in" onClick={handlers.zoomIn}>
+            +
+          </button>
+          <button type="button" aria-label="Zoom out" onClick={handlers.zoomOut}>
+            −
+          </button>
+          <button type="button" onClick={handlers.zoomReset}>
+            All
+          </button>
+        </span>
       </div>
       <div class="timeline-scroll" ref={scroller} onScroll={(event) => setTop(event.currentTarget.scrollTop)}>
         <canvas ref={ref} aria-hidden="true" />
@@ -241,7 +243,7 @@ function RowList({ picture, view, selected, end }: ListProps): JSX.Element {
 
 function describeRow(picture: TimelinePicture, row: number, end: number): string {
   const bars = picture.barsOf(row).slice(-MOST_DESCRIBED);
-  return [picture.timeline.rows[row], ...bars.map((bar) => describeBar(bar, end))].join(": ");
+  return [picture.names[row], ...bars.map((bar) => describeBar(bar, end))].join(": ");
 }
 
 function describeBar([, start, stop, state, attempt]: Timeline["bars"][number], end: number): string {
