@@ -3,7 +3,7 @@
 
 mod client;
 mod ends;
-mod real;
+pub(crate) mod real;
 
 use std::fs;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::approvals::await_request;
 use crate::cli::{Ended, Place, signal};
 
 /// A spec of one task `go`, played by the script as `kind` says; `agent` and `task` are what they say beside.
-fn spec(kind: &str, agent: &str, task: &str) -> String {
+pub(crate) fn spec(kind: &str, agent: &str, task: &str) -> String {
     format!(
         "workflow w {{ default main }}\nprovider p {{ acp python3 \"agent.py\" {kind} }}\nagent a provider=p {agent}\n\
          pipeline main {{ task go agent=a {{ prompt \"Say hello.\"; {task} }} }}\n"
@@ -22,7 +22,7 @@ fn spec(kind: &str, agent: &str, task: &str) -> String {
 }
 
 /// A place with the script in it.
-fn place(spec: &str) -> Place {
+pub(crate) fn place(spec: &str) -> Place {
     let place = Place::new(spec);
     place.write("agent.py", include_str!("acp/agent.py"));
     place

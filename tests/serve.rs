@@ -3,7 +3,8 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -23,8 +24,8 @@ pub(crate) struct Server {
 
 /// What a server answers.
 #[derive(Debug)]
-struct Answer {
-    status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     head: String,
     body: String,
 }
@@ -32,8 +33,12 @@ struct Answer {
 impl Server {
     pub(crate) fn start(place: &Place, arguments: &[&str]) -> Server {
         let arguments = [&["serve", "--listen", "127.0.0.1:0", "--specs", "."], arguments].concat();
-        let mut command = place.command(&arguments);
-        let log = fs::File::create(place.home().with_file_name("serve.log")).expect("a file can be made");
+        Server::start_by(place.command(&arguments), &place.home())
+    }
+
+    /// Starts it by a command; `home` is where its runs are.
+    pub(crate) fn start_by(mut command: Command, home: &Path) -> Server {
+        let log = fs::File::create(home.with_file_name("serve.log")).expect("a file can be made");
         let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().expect("swarmc starts");
         let mut url = String::new();
         let stdout = child.stdout.take().expect("it is a pipe");
@@ -92,7 +97,7 @@ impl Server {
         serde_json::from_str(&answer.body).expect("it is JSON")
     }
 
-    fn post(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
         let headers = [("authorization", &*self.bearer()), ("content-type", "application/json")];
         self.ask("POST", path, &headers, &body.to_string())
     }
@@ -107,7 +112,7 @@ impl Server {
     }
 
     /// Waits until a document says something.
-    fn wait(&self, path: &str, says: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn wait(&self, path: &str, says: impl Fn(&Value) -> bool) -> Value {
         let deadline = Instant::now() + SOON;
         loop {
             let document = self.read(path);
@@ -120,7 +125,7 @@ impl Server {
     }
 
     /// The newest run.
-    fn last_run(&self) -> String {
+    pub(crate) fn last_run(&self) -> String {
         self.read("/api/v1/runs")["runs"][0]["run"].as_str().expect("there is a run").to_owned()
     }
 }
@@ -133,7 +138,7 @@ impl Drop for Server {
 }
 
 /// The records in the lines of a stream.
-fn records(lines: impl Iterator<Item = String>) -> Vec<(String, String)> {
+pub(crate) fn records(lines: impl Iterator<Item = String>) -> Vec<(String, String)> {
     let (mut found, mut id) = (Vec::new(), String::new());
     for line in lines {
         if let Some(next) = line.strip_prefix("id: ") {

@@ -1,13 +1,18 @@
 //! `swarmc serve` and its page, held by programs of others: schemathesis, redocly, openapi-typescript, clients of
-//! server-sent events, and Chromium with axe.
+//! server-sent events, Chromium with axe, and Firefox.
 //!
-//! `tests/install-web` puts them into a cache outside the checkout; these tests call it, and fail without. Servers listen on
-//! this machine alone.
+//! `live` has runs that go on meanwhile, `agents` a real agent, `curl` what that program gets. `tests/install-web` puts the
+//! programs into a cache outside the checkout; these tests call it, and fail without. Servers listen on this machine alone.
+
+mod agents;
+mod curl;
+mod live;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -50,6 +55,24 @@ fn run(command: &mut Command) -> String {
     out
 }
 
+/// Waits until something is so.
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !holds() {
+        assert!(Instant::now() < deadline, "it never comes to this: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Has Node.js run a script of `tests/web` against a run; what the script prints.
+fn run_script(script: &str, server: &Server, run: &str, more: &[(&str, &str)]) -> String {
+    let folder = workshop();
+    let mut command = Command::new("node");
+    command.arg(script).current_dir(folder.path()).envs(more.iter().copied());
+    command.env("SERVER", server.url()).env("TOKEN", server.token()).env("RUN", run);
+    self::run(&mut command)
+}
+
 fn npx(folder: &TempDir, program: &str) -> Command {
     let mut command = Command::new(programs().join("node_modules/.bin").join(program));
     command.current_dir(folder.path()).env("REDOCLY_TELEMETRY", "off").env("CI", "true");
@@ -63,7 +86,7 @@ fn served() -> (Place, Server, String) {
     crate::specs::copy(&root().join("specs/refactor-swarm"), &place.work().join("specs/refactor-swarm"));
     place.swarmc(&["run", "specs/refactor-swarm/refactor-swarm.kdl"]).expect(0, &[], &[]);
     let server = Server::start(&place, &[]);
-    let run = server.read("/api/v1/runs")["runs"][0]["run"].as_str().expect("there is a run").to_owned();
+    let run = server.last_run();
     (place, server, run)
 }
 
@@ -168,11 +191,9 @@ fn a_person_answers_in_the_page_and_a_page_of_another_site_reaches_nothing() {
     let place = Place::new(ASKS);
     let (mut child, _) = place.until(&["run", "flow.kdl"], "wants tool shell");
     let server = Server::start(&place, &[]);
-    let name = server.read("/api/v1/runs")["runs"][0]["run"].as_str().expect("there is a run").to_owned();
-    let folder = workshop();
-    let mut command = Command::new("node");
-    command.env("SERVER", server.url()).env("TOKEN", server.token()).env("RUN", &name);
-    run(command.arg("page.mjs").current_dir(folder.path()));
+    let name = server.last_run();
+    run_script("page.mjs", &server, &name, &[]);
+    run_script("steer.mjs", &server, &name, &[]);
     let shown = |arguments: &[&str]| place.swarmc(&[&["inspect", &name], arguments].concat()).out;
     assert!(shown(&["go"]).contains("allow, by a person"), "{}", shown(&["go"]));
     assert!(shown(&["build", "--raw"]).contains("Mind the gap"));

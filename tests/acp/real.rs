@@ -193,7 +193,7 @@ pipeline p {
 }
 
 /// Copies the example of handoffs into a place; its spec, without the tests in it.
-fn handoffs(place: &Place) -> String {
+pub(crate) fn handoffs(place: &Place) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("specs/handoffs");
     for (path, text) in crate::specs::texts(&root) {
         let file = place.work().join(&path);
