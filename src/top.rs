@@ -7,8 +7,11 @@
 mod draw;
 mod fit;
 mod keys;
+mod layers;
 mod log_tail;
 mod model;
+mod pictures;
+mod replay;
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -31,7 +34,8 @@ use swarmc_view::{FollowedRun, now_ms};
 use self::draw::{Looks, Picture, draw};
 use self::keys::read_key;
 use self::log_tail::LogTail;
-use self::model::{Model, Overlay, Wish};
+use self::model::{Model, Overlay, Replay, Wish};
+use self::replay::PastRun;
 use crate::agent_log::find_step_format;
 use crate::args::Top;
 use crate::exit::Exit;
@@ -75,6 +79,8 @@ pub(crate) fn show_run(folder: RunFolder) -> miette::Result<Exit> {
 /// A run on a screen.
 struct Screen {
     run: FollowedRun,
+    /// What is shown in its place: how it was before its end.
+    past: Option<PastRun>,
     layout: Layout,
     model: Model,
     log: LogTail,
@@ -93,6 +99,7 @@ impl Screen {
             Looks { colour: Stream::Out.paint().colour, unicode: shows_unicode(|name| std::env::var(name).ok()) };
         let mut screen = Screen {
             run,
+            past: None,
             layout,
             model: Model::new(),
             log: LogTail::default(),
@@ -114,8 +121,19 @@ impl Screen {
                 true
             }
         };
+        if changed && self.run.report.finished.is_none() {
+            // It goes on.
+            (self.past, self.model.replays) = (None, false);
+        }
+        if self.past.as_ref().is_some_and(PastRun::is_due)
+            && let Some(past) = self.past.take()
+        {
+            self.past = self.note_problem(|screen| past.play(&screen.run));
+            changed = true;
+        }
         if changed {
-            self.model.update(&self.run);
+            self.model.replays = self.past.is_some();
+            self.model.update(shown_run(&self.run, self.past.as_ref()));
         }
         if self.ticked.elapsed() >= TICK {
             self.ticked = Instant::now();
@@ -125,15 +143,38 @@ impl Screen {
         changed | self.select_log()
     }
 
+    /// What was asked for, or none and the problem in a line at the bottom.
+    fn note_problem<T, E: ToString>(&mut self, ask: impl FnOnce(&Screen) -> Result<Option<T>, E>) -> Option<T> {
+        ask(self).unwrap_or_else(|error| {
+            self.model.notice = Some(error.to_string());
+            None
+        })
+    }
+
+    /// Shows how the run was, where it is over.
+    fn replay(&mut self, wish: Replay) {
+        if self.run.report.finished.is_none() {
+            self.model.notice = Some("it goes on: how it went can be shown when it is over".to_owned());
+            return;
+        }
+        let past = self.past.take();
+        self.model.follows |= past.is_none();
+        self.past = self.note_problem(|screen| PastRun::show(past, &screen.run, wish));
+        self.model.replays = self.past.is_some();
+        self.model.update(shown_run(&self.run, self.past.as_ref()));
+        self.select_log();
+    }
+
     /// Follows the log of the selected step; whether there is more of it.
     fn select_log(&mut self) -> bool {
+        let run = shown_run(&self.run, self.past.as_ref());
         let path = self
             .model
-            .selected_row(&self.run)
+            .selected_row(run)
             .map_or_else(PathBuf::new, |row| self.layout.log_path(&row.step, row.attempt.max(1), TaskStream::Stdout));
         let is_other = !self.log.is_of(&path);
         if is_other {
-            let step = self.model.selected_row(&self.run).map(|row| row.step.name.clone());
+            let step = self.model.selected_row(run).map(|row| row.step.name.clone());
             let format = step.and_then(|step| find_step_format(&self.run.past.plan, &step));
             self.log = LogTail::new(path, format);
         }
@@ -142,8 +183,12 @@ impl Screen {
 
     fn draw(&mut self, frame: &mut ratatui::Frame<'_>) {
         let now = now_ms();
-        let Screen { run, log, is_running, looks, .. } = self;
-        draw(frame, &mut self.model, &Picture { run, log, is_running: *is_running, now, looks: *looks });
+        let run = shown_run(&self.run, self.past.as_ref());
+        let replayed = self.past.as_ref().map(|past| (past.at(), self.run.past.records.len()));
+        // The clock of the past stands at its last record.
+        let now = if replayed.is_some() { run.report.changed_ms } else { now };
+        let Screen { log, is_running, looks, .. } = self;
+        draw(frame, &mut self.model, &Picture { run, log, is_running: *is_running, replayed, now, looks: *looks });
         self.model.note_drawn(now);
     }
 
@@ -195,7 +240,7 @@ impl Screen {
                     if let Event::Key(key) = event::read().into_diagnostic()?
                         && key.kind != KeyEventKind::Release
                         && let Some(key) = read_key(key, self.model.typing)
-                        && let Some(wish) = self.model.press(key, &self.run, now_ms())
+                        && let Some(wish) = self.model.press(key, shown_run(&self.run, self.past.as_ref()), now_ms())
                         && self.carry_out(wish, terminal)?
                     {
                         return Ok(());
@@ -243,6 +288,7 @@ impl Screen {
                 terminal::print(format!("\x1b]52;c;{}\x07", BASE64_STANDARD.encode(text)))?;
                 self.model.notice = Some("the end of the log is copied, where this terminal allows it".to_owned());
             }
+            Wish::Replay(replay) => self.replay(replay),
             Wish::Page => self.open_pager(terminal)?,
             Wish::Suspend => {
                 give_back();
@@ -303,6 +349,11 @@ impl Screen {
             std::thread::sleep(delay);
         }
     }
+}
+
+/// The run that is on the screen.
+fn shown_run<'s>(run: &'s FollowedRun, past: Option<&'s PastRun>) -> &'s FollowedRun {
+    past.map_or(run, |past| &past.run)
 }
 
 /// Gives the terminal back as it was, with its cursor, which a frame hides. One that is gone takes nothing.

@@ -6,6 +6,7 @@ mod answered;
 mod hostile;
 mod plain;
 mod survives;
+mod views;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -8,17 +8,21 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use swarmc_runtime::{Status, StepId};
-use swarmc_view::{FollowedRun, RowState, Team, format_number, make_printable};
+use swarmc_view::{FollowedRun, Row, RowState, format_number, make_printable};
 
 use super::fit::{cut_text, plain_text, wrap_text};
 use super::keys::HELP;
 use super::log_tail::LogTail;
 use super::model::{Entry, Filter, Model, Overlay, View, describe_row};
+use super::pictures::{draw_plan, draw_team};
 use crate::live::format_totals;
 use crate::summary::name_step;
 
 /// From this many columns on there is room for two panes.
 const TWO_PANES: u16 = 100;
+
+/// The lines of a reason at most.
+const REASON: u16 = 6;
 
 /// The widest names that are lined up.
 const NAMES: usize = 28;
@@ -36,6 +40,8 @@ pub(crate) struct Picture<'a> {
     pub(crate) log: &'a LogTail,
     /// Whether a process runs it.
     pub(crate) is_running: bool,
+    /// Where the past is shown: after how many records, and how many there are.
+    pub(crate) replayed: Option<(usize, usize)>,
     pub(crate) now: u64,
     pub(crate) looks: Looks,
 }
@@ -61,8 +67,11 @@ pub(crate) fn draw(frame: &mut Frame<'_>, model: &mut Model, picture: &Picture<'
             picture.write_wrapped(buffer, body, "Keys", &lines, &mut model.down);
         }
         Overlay::Ending => {
-            let stop =
-                if picture.run.report.finished.is_none() { "  s    stop the run; it can be resumed" } else { "" };
+            let stop = if picture.run.report.finished.is_none() && picture.replayed.is_none() {
+                "  s    stop the run; it can be resumed"
+            } else {
+                ""
+            };
             let lines = [stop, "  d    leave; the run goes on", "  Esc  back"].map(str::to_owned);
             picture.write_text(buffer, body, "End", &lines, &mut 0);
         }
@@ -77,10 +86,11 @@ fn line_of(area: Rect, line: u16) -> Rect {
 
 impl Picture<'_> {
     fn write_head(&self, buffer: &mut Buffer, area: Rect) {
-        let state = match (self.run.report.finished, self.is_running) {
-            (Some(status), _) => status.as_str(),
-            (None, true) => "running",
-            (None, false) => "runner gone: r resumes",
+        let state = match (self.replayed, self.run.report.finished, self.is_running) {
+            (Some((at, all)), ..) => format!("record {at} of {all}"),
+            (None, Some(status), _) => status.as_str().to_owned(),
+            (None, None, true) => "running".to_owned(),
+            (None, None, false) => "runner gone: r resumes".to_owned(),
         };
         let until = if self.is_running { self.now } else { self.run.report.changed_ms };
         let totals = format_totals(&self.run.report, until);
@@ -95,6 +105,9 @@ impl Picture<'_> {
             (None, false, [first, rest @ ..]) if model.overlay == Overlay::None => {
                 let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
                 format!(" ! answers: {}{more}   ? keys  q leave", first.title)
+            }
+            _ if self.replayed.is_some() => {
+                " , . back and forward  space plays  Esc the end   ? keys  q leave".to_owned()
             }
             _ => " ? keys  q leave".to_owned(),
         };
@@ -118,7 +131,7 @@ impl Picture<'_> {
             View::Steps => self.draw_steps(buffer, area, model),
             View::Team => {
                 let (title, lines) = match model.shown_team(self.run) {
-                    Some((step, team)) => (format!("Team of {}: {}", step.label(), team.summarize()), list_team(team)),
+                    Some((step, team)) => (format!("Team of {}: {}", step.label(), team.summarize()), draw_team(team)),
                     None => ("This run has no swarm".to_owned(), Vec::new()),
                 };
                 self.write_text(buffer, area, &title, &lines, &mut model.down);
@@ -127,7 +140,9 @@ impl Picture<'_> {
                 let team = model.shown_team(self.run);
                 let plan = team.and_then(|(step, team)| Some((step, team.coordination.as_ref()?)));
                 let (title, lines) = match plan {
-                    Some((step, coordination)) => (format!("Plan of {}", step.label()), coordination.plan_lines()),
+                    Some((step, coordination)) => {
+                        (format!("Plan of {}", step.label()), draw_plan(coordination, area.width.into()))
+                    }
                     None => ("This run has no swarm with a coordinator".to_owned(), Vec::new()),
                 };
                 self.write_text(buffer, area, &title, &lines, &mut model.down);
@@ -161,7 +176,7 @@ impl Picture<'_> {
                 Entry::Begun(row) => {
                     let row = &report.rows[*row];
                     let (sign, colour) = self.sign(row.state);
-                    (sign, colour, describe_row(self.run, row, self.now))
+                    (sign, colour, describe_row(self.run, row, self.now) + &model.describe_inside(row))
                 }
                 Entry::Blocked(step, why) => {
                     let why = format!("         waits for {}", self.describe_waiting(step, why));
@@ -182,7 +197,7 @@ impl Picture<'_> {
         if names.is_empty() { why.to_owned() } else { names.join(", ") }
     }
 
-    /// The log of the selected step; of a swarm, its agents; of a gate that asks, the question.
+    /// The log of the selected step; of a swarm, its agents; of a gate that asks, the question. Above, why it failed.
     fn draw_right(&self, buffer: &mut Buffer, area: Rect, model: &mut Model) {
         if let Some(ask) = model.selected_ask(self.run) {
             let answers = match ask.choices.as_slice() {
@@ -192,11 +207,29 @@ impl Picture<'_> {
             let lines: Vec<String> = ask.lines.iter().cloned().chain(answers).collect();
             return self.write_wrapped(buffer, area, &format!("{} asks you", ask.title), &lines, &mut 0);
         }
-        let team = model.selected_row(self.run).and_then(|row| self.run.report.teams.get(&row.step));
-        match team {
-            Some(team) => self.write_text(buffer, area, &team.summarize(), &list_team(team), &mut 0),
+        let row = model.selected_row(self.run);
+        let area = row.map_or(area, |row| self.write_reason(buffer, area, row));
+        match row.and_then(|row| self.run.report.teams.get(&row.step)) {
+            Some(team) => self.write_text(buffer, area, &team.summarize(), &draw_team(team), &mut 0),
             None => self.draw_log(buffer, area, model),
         }
+    }
+
+    /// Writes why a step failed, which its row has hardly room for; what is left of the area.
+    fn write_reason(&self, buffer: &mut Buffer, area: Rect, row: &Row) -> Rect {
+        if row.state != RowState::Ended(Status::Failed) {
+            return area;
+        }
+        let reason = row.reason();
+        let wrap = |line: &str| wrap_text(&plain_text(&make_printable(line), true), area.width.into());
+        let most = area.height.saturating_sub(2).min(REASON);
+        let lines = reason.lines().flat_map(wrap).filter(|line| !line.is_empty());
+        let mut at = 0;
+        for line in lines.take(most.into()) {
+            self.write_line(buffer, line_of(area, at), &line, self.style(Color::Red));
+            at += 1;
+        }
+        Rect { y: area.y + at, height: area.height - at, ..area }
     }
 
     fn draw_log(&self, buffer: &mut Buffer, area: Rect, model: &mut Model) {
@@ -285,18 +318,5 @@ impl Picture<'_> {
 
     fn style(&self, colour: Color) -> Style {
         if self.looks.colour { Style::new().fg(colour) } else { Style::new() }
-    }
-}
-
-/// The agents of a swarm, with its conflicts, worktrees and channels where it has a coordinator.
-fn list_team(team: &Team) -> Vec<String> {
-    match &team.coordination {
-        Some(coordination) => coordination.team_lines(team),
-        None => {
-            let line = |mate: &swarmc_view::TeamAgent| {
-                format!("  {}  ({})  {}  {}", mate.name, mate.plays, mate.came_to(), mate.doing())
-            };
-            team.mates.iter().map(line).collect()
-        }
     }
 }

@@ -3,12 +3,16 @@
 //! In: a followed run, keys, and the time. Out: which rows, which text, which question; and what the person wants done.
 //! No clock of its own. Invariant: an answer goes to the question that stood on the screen for [`SETTLED`].
 
+use std::collections::HashMap;
+
 use swarmc_runtime::{GateAnswer, Status, StepId};
 use swarmc_view::{
-    FollowedRun, Question, Row, RowState, Team, describe_answer, format_duration, list_questions, sanitize_line,
+    FollowedRun, Question, Row, RowState, RunReport, Team, describe_answer, format_duration, list_questions,
+    sanitize_line,
 };
 
 use super::keys::Key;
+use super::pictures::agent_sign;
 
 /// How long a question must stand on the screen before a key answers it, in milliseconds: a key that was on its way when
 /// it came answers nothing.
@@ -22,6 +26,9 @@ const BLOCKED: usize = 1_000;
 
 /// The lines of a gate's message that are read at most.
 const QUESTION: usize = 500;
+
+/// The agents of a swarm whose states stand in its row.
+const MATES: usize = 12;
 
 /// What is on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +92,30 @@ pub(crate) enum Wish {
     /// The log, in a pager.
     Page,
     Answer(GateAnswer),
+    /// To see how a run that is over went.
+    Replay(Replay),
+}
+
+/// How the past is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Replay {
+    Earlier,
+    Later,
+    /// One record after the other, or no longer.
+    Play,
+    /// No longer: the end is shown.
+    Leave,
+}
+
+/// A loop, a call or a for-each: its label, and its instance.
+type Frame = (String, u32);
+
+/// How the steps inside of one stand.
+#[derive(Clone, Copy, Debug, Default)]
+struct Inside {
+    open: usize,
+    succeeded: usize,
+    failed: usize,
 }
 
 /// What is shown.
@@ -117,6 +148,10 @@ pub(crate) struct Model {
     pub(crate) notice: Option<String>,
     /// What an answer was refused to; what was said to it is a notice as soon as it is known.
     pub(crate) refused: Option<String>,
+    /// The steps inside of loops, calls and for-eachs, by what they are inside of.
+    inside: HashMap<Frame, Inside>,
+    /// Whether the past of a run that is over is shown: nothing of it can be answered.
+    pub(crate) replays: bool,
     /// The rows of a page.
     pub(crate) page: usize,
     /// The question that stands on the screen, and since when.
@@ -143,6 +178,8 @@ impl Model {
             ask: 0,
             notice: None,
             refused: None,
+            replays: false,
+            inside: HashMap::new(),
             page: 10,
             shown: None,
             interrupted: None,
@@ -166,13 +203,14 @@ impl Model {
             entries.extend(blocked.take(BLOCKED).map(|(step, why)| Entry::Blocked(step, why.into_owned())));
         }
         self.entries = entries;
+        self.inside = count_inside(report);
         let place = kept.and_then(|step| self.entries.iter().position(|entry| *entry_step(entry, run) == step));
         self.selected = place.unwrap_or(self.selected).min(self.entries.len().saturating_sub(1));
         if self.follows {
             self.select_open(run);
         }
         let asked = self.asks.get(self.ask).map(|ask| (ask.key.clone(), ask.title.clone()));
-        self.asks = list_asks(run);
+        self.asks = if self.replays { Vec::new() } else { list_asks(run) };
         let place = asked.as_ref().and_then(|(key, _)| self.asks.iter().position(|ask| ask.key == *key));
         self.ask = place.unwrap_or(self.ask).min(self.asks.len().saturating_sub(1));
         // Another person answered what stood on the screen.
@@ -186,14 +224,34 @@ impl Model {
         }
     }
 
-    /// Selects the first step that is at work or waits; where none is, that which is selected stays so.
+    /// Selects the first step that is at work or waits, and not what it is inside of; where none is, that which is selected
+    /// stays so.
     fn select_open(&mut self, run: &FollowedRun) {
-        let is_open = |entry: &Entry| matches!(entry, Entry::Begun(place) if is_open(&run.report.rows[*place]));
+        let is_open = |entry: &Entry| match entry {
+            Entry::Begun(place) => {
+                let row = &run.report.rows[*place];
+                is_open(row) && self.find_inside(row).is_none_or(|inside| inside.open == 0)
+            }
+            Entry::Blocked(..) => false,
+        };
         if let Some(place) = self.entries.iter().position(is_open)
             && place != self.selected
         {
             (self.selected, self.back) = (place, 0);
         }
+    }
+
+    fn find_inside(&self, row: &Row) -> Option<&Inside> {
+        // Few runs have any, and a label costs.
+        (!self.inside.is_empty()).then(|| self.inside.get(&(row.step.label(), row.step.instance))).flatten()
+    }
+
+    /// How the steps stand that are inside of a row's: how many have succeeded, have failed, and are at work.
+    pub(crate) fn describe_inside(&self, row: &Row) -> String {
+        let Some(Inside { open, succeeded, failed }) = self.find_inside(row) else { return String::new() };
+        let counts = [("✓", succeeded), ("✗", failed), ("●", open)];
+        let parts = counts.iter().filter(|(_, count)| **count > 0).map(|(sign, count)| format!("  {sign} {count}"));
+        parts.collect()
     }
 
     /// The row of the selected step, where it has begun.
@@ -277,10 +335,18 @@ impl Model {
             Key::Plan => self.show_view(View::Plan),
             Key::Open => self.zoomed = !self.zoomed,
             Key::Pane => self.right = !self.right,
-            Key::Resume if run.report.finished.is_none() && !run.folder.is_running() => return Some(Wish::Resume),
+            Key::Resume if !self.replays && run.report.finished.is_none() && !run.folder.is_running() => {
+                return Some(Wish::Resume);
+            }
             Key::Resume => self.notice = Some("the run is running, or has ended".to_owned()),
+            Key::Earlier => return Some(Wish::Replay(Replay::Earlier)),
+            Key::Later => return Some(Wish::Replay(Replay::Later)),
+            Key::Play => return Some(Wish::Replay(Replay::Play)),
             Key::Copy => return Some(Wish::Copy),
             Key::Pager => return Some(Wish::Page),
+            Key::Back if self.replays && !self.zoomed && self.view == View::Steps => {
+                return Some(Wish::Replay(Replay::Leave));
+            }
             Key::Back => self.go_back(run),
             Key::Up | Key::Down | Key::PageUp | Key::PageDown | Key::First | Key::Last => self.scroll(key),
             Key::Char(_) | Key::Erase | Key::Interrupt | Key::Suspend => {}
@@ -348,7 +414,7 @@ impl Model {
 
     fn press_ending(&mut self, key: Key, run: &FollowedRun) -> Option<Wish> {
         match key {
-            Key::Char('s') if run.report.finished.is_none() => Some(Wish::Stop),
+            Key::Char('s') if run.report.finished.is_none() && !self.replays => Some(Wish::Stop),
             Key::Char('d') | Key::Leave => Some(Wish::Leave),
             _ => {
                 self.overlay = Overlay::None;
@@ -390,6 +456,25 @@ fn is_open(row: &Row) -> bool {
     !matches!(row.state, RowState::Ended(_) | RowState::Cancelled)
 }
 
+/// What is inside of loops, calls and for-eachs.
+fn count_inside(report: &RunReport) -> HashMap<Frame, Inside> {
+    let mut all: HashMap<Frame, Inside> = HashMap::new();
+    for row in &report.rows {
+        let Some(within) = row.step.within.as_deref() else { continue };
+        // The last part says which round or item of the frame it is.
+        let last = within.rfind('/').map_or(0, |slash| slash + 1);
+        let end = within[last..].find(['.', '~', '[']).map_or(within.len(), |end| last + end);
+        let inside = all.entry((within[..end].to_owned(), row.step.instance)).or_default();
+        match row.state {
+            RowState::Ended(Status::Succeeded) => inside.succeeded += 1,
+            RowState::Ended(Status::Failed) => inside.failed += 1,
+            _ if is_open(row) => inside.open += 1,
+            _ => {}
+        }
+    }
+    all
+}
+
 /// The step of a row.
 fn entry_step<'e>(entry: &'e Entry, run: &'e FollowedRun) -> &'e StepId {
     match entry {
@@ -425,6 +510,12 @@ fn build_ask(question: Question, run: &str) -> Ask {
     Ask { key, title, lines, choices }
 }
 
+/// The states of the agents of a swarm, and its totals.
+fn describe_team(team: &Team) -> String {
+    let signs: Vec<&str> = team.mates.iter().take(MATES).map(|mate| agent_sign(team, mate)).collect();
+    format!("{}  {}", signs.join(" "), team.summarize())
+}
+
 /// What is to be said of a row: how long it takes, and what it waits for or why it ended.
 pub(crate) fn describe_row(run: &FollowedRun, row: &Row, now: u64) -> String {
     let until = if is_open(row) { now.max(run.report.changed_ms) } else { row.ended_ms.max(row.started_ms) };
@@ -437,7 +528,7 @@ pub(crate) fn describe_row(run: &FollowedRun, row: &Row, now: u64) -> String {
         RowState::Stalled => "repeats itself, waits for a decision".to_owned(),
         RowState::Idle => "waits for envelopes".to_owned(),
         RowState::Waiting => "failed, the next attempt begins soon".to_owned(),
-        RowState::Running => run.report.teams.get(&row.step).map(Team::summarize).unwrap_or_default(),
+        RowState::Running => run.report.teams.get(&row.step).map(describe_team).unwrap_or_default(),
         RowState::Blocked | RowState::Cancelled | RowState::Ended(_) => sanitize_line(&row.reason()),
     };
     if !says.is_empty() {

@@ -50,7 +50,7 @@ impl FollowedRun {
     pub fn poll(&mut self) -> Result<bool, PastError> {
         let (records, last) = read_all(&mut self.journal)?;
         // Its plan may be another one, and earlier steps run again: what was folded no longer holds.
-        if records.iter().any(|record| matches!(record.event, Event::RunReopened { .. } | Event::RunResumed)) {
+        if records.iter().any(|record| is_break(&record.event)) {
             let reads = self.reads + 1;
             *self = FollowedRun { reads, ..FollowedRun::open(self.folder.clone())? };
             return Ok(true);
@@ -65,6 +65,37 @@ impl FollowedRun {
         Ok(is_new)
     }
 
+    /// The same run as it was after so many of its records, for who looks at it again. It is not followed.
+    ///
+    /// # Errors
+    /// Its plan cannot be scheduled.
+    pub fn rewind(&self, records: usize) -> Result<FollowedRun, PastError> {
+        let past = self.past.until(records);
+        let graph = past.build_graph(&self.folder)?;
+        let state = State::replay(graph, &past.records);
+        let report = past.build_report();
+        let (folder, journal) = (self.folder.clone(), self.folder.follow_journal());
+        Ok(FollowedRun { folder, past, report, state, journal, last: None, reads: 0 })
+    }
+
+    /// Takes further records of the run that this is the past of, until there are so many.
+    ///
+    /// # Errors
+    /// Its plan cannot be scheduled.
+    pub fn advance(&mut self, whole: &FollowedRun, records: usize) -> Result<(), PastError> {
+        let news = whole.past.records.get(self.past.records.len()..records).unwrap_or_default();
+        if news.iter().any(|record| is_break(&record.event)) {
+            *self = whole.rewind(records)?;
+            return Ok(());
+        }
+        for record in news {
+            self.state.apply(record);
+            self.report.apply(record);
+            self.past.records.push(record.clone());
+        }
+        Ok(())
+    }
+
     /// The last record: its number, and the checksum of its line, which tells it from that of another journal.
     pub fn last_line(&self) -> Option<(u64, u32)> {
         self.last
@@ -74,6 +105,11 @@ impl FollowedRun {
     pub fn blocked_steps(&self) -> impl Iterator<Item = (StepId, Cow<'static, str>)> {
         self.state.blocked_steps()
     }
+}
+
+/// Whether what was folded before this no longer holds.
+fn is_break(event: &Event) -> bool {
+    matches!(event, Event::RunReopened { .. } | Event::RunResumed)
 }
 
 /// New records, and the number and checksum of the last one.

@@ -71,6 +71,13 @@ impl Past {
         }
     }
 
+    /// The same run, as it was after so many of its records.
+    pub(crate) fn until(&self, records: usize) -> Past {
+        let records = self.records[..records.min(self.records.len())].to_vec();
+        let (plan, task, params) = (self.plan.clone(), self.task.clone(), self.params.clone());
+        Past { plan, records, task, params, pipeline: self.pipeline.clone() }
+    }
+
     /// The same run, as it goes on with another plan.
     ///
     /// # Errors

@@ -328,36 +328,47 @@ impl Coordination {
         let width = team.mates.iter().map(|mate| mate.name.chars().count()).max().unwrap_or(0).min(24);
         let mut lines = Vec::new();
         for mate in &team.mates {
-            let merges = self.worktrees.values().any(|tree| tree.manager == mate.name);
-            let role = match mate.name == self.coordinator {
-                true => "coordinator",
-                false if merges => "manager",
-                false => "agent",
-            };
-            let at = self
-                .plan
-                .current_item(&mate.name)
-                .map_or_else(|| mate.doing().to_owned(), |item| format!("{}: {}", item.name, item.text));
-            let by = mate.by.as_deref().map(|by| format!(", spawned by {by}")).unwrap_or_default();
-            lines.push(format!(
-                "  {:<width$}  {:<9}  {role} ({}{by}), {}  {}",
-                sanitize_line(&mate.name),
-                self.life(mate).as_str(),
-                sanitize_line(&mate.plays),
-                mate.came_to(),
-                sanitize_line(&at)
-            ));
+            lines.push(format!("  {:<width$}  {}", sanitize_line(&mate.name), self.describe_mate(mate)));
             if let Some(intent) = self.intents.get(&mate.name) {
                 lines.push(format!("  {:<width$}  is about to: {}", "", sanitize_line(intent)));
             }
         }
+        lines.extend(self.place_lines());
+        lines
+    }
+
+    /// What is said of an agent behind its name: its state, its role, how far it came, and what it is at.
+    pub fn describe_mate(&self, mate: &TeamAgent) -> String {
+        let merges = self.worktrees.values().any(|tree| tree.manager == mate.name);
+        let role = match mate.name == self.coordinator {
+            true => "coordinator",
+            false if merges => "manager",
+            false => "agent",
+        };
+        let at = self
+            .plan
+            .current_item(&mate.name)
+            .map_or_else(|| mate.doing().to_owned(), |item| format!("{}: {}", item.name, item.text));
+        let by = mate.by.as_deref().map(|by| format!(", spawned by {by}")).unwrap_or_default();
+        format!(
+            "{:<9}  {role} ({}{by}), {}  {}",
+            self.life(mate).as_str(),
+            sanitize_line(&mate.plays),
+            mate.came_to(),
+            sanitize_line(&at)
+        )
+    }
+
+    /// The conflicts, worktrees and channels, each in a line.
+    pub fn place_lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
         for Conflict { agents: [one, other], path, certain } in &self.conflicts {
             let sure = if *certain { "" } else { "perhaps " };
             let [one, other, path] = [one, other, path].map(|text| sanitize_line(text));
             lines.push(format!("  ! {one} and {other} changed {sure}the same lines of {path}"));
         }
         lines.extend(self.worktrees.iter().map(|(name, tree)| tree.format_line(name)));
-        for (name, members) in &self.channels {
+        for (name, members) in self.channels.iter().filter(|(_, members)| !members.is_empty()) {
             let members: Vec<&str> = members.iter().map(|member| &**member).collect();
             lines.push(format!("  #{}: {}", sanitize_line(name), sanitize_line(&members.join(", "))));
         }
