@@ -398,7 +398,7 @@ pub(crate) struct Inspect {
     pub(crate) json: bool,
 }
 
-/// Deletes old runs and captured outputs.
+/// Deletes old runs, captured outputs, and results for `--reuse`.
 ///
 /// Never deletes a running run. Deletes a run that can be resumed only when it is named.
 #[derive(Debug, Args)]
@@ -409,7 +409,7 @@ pub(crate) struct Prune {
     /// Deletes only captured outputs, and keeps the records of runs.
     #[arg(long)]
     pub(crate) outputs: bool,
-    /// Deletes runs that have not changed for this long: `90s`, `30m`, `12h`, `7d`, `2w`.
+    /// Deletes runs and results that have not changed for this long: `90s`, `30m`, `12h`, `7d`, `2w`.
     #[arg(long, value_name = "AGE", default_value = "7d", value_parser = parse_age)]
     pub(crate) older_than: std::time::Duration,
     /// Lists what would be deleted, and deletes nothing.

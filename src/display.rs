@@ -77,6 +77,8 @@ struct Screen {
     asked: Arc<AtomicU8>,
     /// Whether no person attends the run.
     headless: bool,
+    /// Whether the run takes results of earlier runs.
+    reuses: bool,
     /// Where the id of the run is written once the run has begun, for the program that started it.
     id_file: Option<PathBuf>,
 }
@@ -153,13 +155,19 @@ impl Display {
         self.lock_screen().ledger.approvals.contains_key(&id)
     }
 
-    /// Sets that no person attends the run: the policy decides requests of agents at once.
+    /// The same, for a run that takes results of earlier runs, or does not.
+    pub(crate) fn with_reuse(self, reuses: bool) -> Display {
+        self.lock_screen().reuses = reuses;
+        self
+    }
+
     /// The same, for a run that another program started: it reads the id of the run from this file.
     pub(crate) fn with_id_file(self, file: Option<PathBuf>) -> Display {
         self.lock_screen().id_file = file;
         self
     }
 
+    /// Sets that no person attends the run: the policy decides requests of agents at once.
     pub(crate) fn with_headless(self, headless: bool) -> Display {
         self.lock_screen().headless = headless;
         self
@@ -243,6 +251,7 @@ impl Screen {
             live,
             asked: Arc::default(),
             headless: false,
+            reuses: false,
             id_file: None,
         }
     }
@@ -417,8 +426,13 @@ impl Screen {
         let reason = || make_printable(row.reason().lines().next().unwrap_or_default()).into_owned();
         Some(match row.state {
             RowState::Running if self.live.is_some() => return None,
+            // What is reused is over at once, and its next line says so.
+            RowState::Running if self.reuses && row.missed.is_none() => return None,
             RowState::Running if row.attempt > 1 => format!("  {name}: attempt {} started{round}", row.attempt),
-            RowState::Running => format!("  {name}: started{round}"),
+            RowState::Running => match &row.missed {
+                Some(reason) => format!("  {name}: started{round}: {}", make_printable(reason)),
+                None => format!("  {name}: started{round}"),
+            },
             RowState::Asking => format!("{} {name}: waits for an answer{round}", paint.yellow("?")),
             // What is asked stands beside it; and what has not begun is no change.
             RowState::Stalled | RowState::Blocked => return None,
@@ -444,6 +458,10 @@ impl Screen {
                     _ => String::new(),
                 };
                 format!("{sign} {name}: ends the pipeline{round}{message}")
+            }
+            RowState::Ended(Status::Succeeded) if row.reused.is_some() => {
+                let run = row.reused.as_deref().map_or("", |reused| &reused.run);
+                format!("{} {name}: reused from {run}{round}", paint.green("✓"))
             }
             RowState::Ended(Status::Succeeded) => {
                 format!("{} {name}: succeeded in {took}{round}{}", paint.green("✓"), format_use(row))

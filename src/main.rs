@@ -42,6 +42,7 @@ mod problem;
 mod prompt_preview;
 mod render;
 mod replay;
+mod reuse;
 mod run;
 mod runs;
 mod send;

@@ -24,7 +24,7 @@ use crate::find;
 use crate::home::{find_home, find_run, read_past};
 use crate::load::{load_with, select_pipeline};
 use crate::plan::{list_environment, list_templates};
-use crate::{approve, params, replay, signals, summary, terminal, top};
+use crate::{approve, params, replay, reuse, signals, summary, terminal, top};
 
 /// The most that is read from standard input, in bytes.
 const MAX_STDIN: u64 = 16 * 1024 * 1024;
@@ -81,10 +81,12 @@ pub(crate) fn run_pipeline(args: &Run) -> miette::Result<Exit> {
         environment,
         record: args.record.as_ref().map(std::path::absolute).transpose().into_diagnostic()?,
         replay: replay.map(|replay| replay.recording),
+        reuse: args.reuse.as_deref().map(|from| reuse::parse_reuse(&home, from)).transpose()?,
     };
     let ledger = RunReport::new(plan, pipeline, task.as_deref());
     let display = Display::new(pipeline, ledger, args.show)
         .with_headless(options.headless || options.replay.is_some())
+        .with_reuse(options.reuse.is_some())
         .with_id_file(args.id_file.clone());
     run_with_display(&home, pipeline, display, args.show, |control, display| {
         swarmc_runtime::start_run(&home, plan, options, control, display.observer())

@@ -215,6 +215,10 @@ pub(crate) fn prune_runs(args: &Prune) -> miette::Result<Exit> {
     let bytes = pruned.runs.iter().map(|run| run.bytes).sum();
     let what = if args.outputs { "outputs of " } else { "" };
     let _ = writeln!(out, "{verb} {what}{}, {}", format_count(pruned.runs.len() as u64, "run"), format_size(bytes));
+    if pruned.results > 0 {
+        let results = format_count(pruned.results, "result");
+        let _ = writeln!(out, "{verb} {results} for `--reuse`, {}", format_size(pruned.result_bytes));
+    }
     if !pruned.kept.is_empty() {
         let kept = format_count(pruned.kept.len() as u64, "older run");
         let _ = writeln!(out, "kept {kept} that can still be resumed, or keep worktrees; name them to delete them");

@@ -129,8 +129,15 @@ pub(crate) fn write_table<'a>(
         let team = ledger.teams.get(&row.step).map(swarmc_view::Team::summarize).unwrap_or_default();
         // The agents of a swarm say it already.
         let used = if team.is_empty() { row.describe_usage() } else { String::new() };
-        let notes: Vec<&str> =
-            [attempts.as_str(), &post, &team, &used, &reason].into_iter().filter(|note| !note.is_empty()).collect();
+        let reused = match (&row.reused, &row.missed) {
+            (Some(reused), _) => format!("reused from {}", reused.run),
+            (None, Some(missed)) => make_printable(missed).into_owned(),
+            (None, None) => String::new(),
+        };
+        let notes: Vec<&str> = [attempts.as_str(), &reused, &post, &team, &used, &reason]
+            .into_iter()
+            .filter(|note| !note.is_empty())
+            .collect();
         let line = format!("{:<width$}  {status}  {took:>7}  {}", name(row), notes.join(", "));
         let _ = writeln!(out, "{}", line.trim_end());
     }

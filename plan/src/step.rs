@@ -76,6 +76,10 @@ pub struct Step {
     /// The files it writes, as globs relative to the workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
+    /// Whether a run with `--reuse` may take its result from an earlier run: `false` is never, `true` also where it may
+    /// read files that `reads` does not name. None: by what it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reuse: Option<bool>,
     /// The working tree that its processes run in, by name; by default the pipeline's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<String>,

@@ -51,6 +51,7 @@ pub use types::event::*;
 pub use types::handoff;
 pub use types::observer::{Observer, Stream};
 pub use types::recording_error::RecordingError;
+pub use types::reuse::{Reuse, ReuseFrom};
 pub use types::team;
 pub use types::team_fact::TeamFact;
 pub use types::telemetry::{Link, Signal, TOOL_USES, TelemetryKind};

@@ -48,6 +48,11 @@ pub(crate) struct Run {
     /// the difference. Hooks do not run, and a replay cannot be resumed.
     #[arg(long, value_name = "DIR")]
     pub(crate) replay: Option<PathBuf>,
+    /// Takes the result of a step from an earlier run where its inputs are the same: prompt or command, agent, model,
+    /// tools, outputs that it reads, parameters, declared files, types, checks. From this run, from the `last` run of
+    /// the workflow that left results, or from `any` run; see docs/reuse.md.
+    #[arg(long, value_name = "RUN|last|any", num_args = 0..=1, default_missing_value = "any", conflicts_with_all = ["replay", "record"])]
+    pub(crate) reuse: Option<String>,
     /// Shows the run on the whole screen, as `swarmc top` does; leaving the screen ends no run. Without a terminal it prints
     /// lines as ever.
     #[arg(long, conflicts_with_all = ["json", "events", "logs", "replay"])]

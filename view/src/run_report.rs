@@ -194,6 +194,11 @@ impl RunReport {
                 };
                 (index, change)
             }
+            Event::ReuseMissed { step, reason, .. } => {
+                let row = self.ensure_row(step, record.at);
+                self.rows[row].missed = Some(reason.as_str().into());
+                return None;
+            }
             Event::AttemptEnded { step, attempt, outcome } => {
                 let row = self.ensure_row(step, record.at);
                 self.apply_end(row, *attempt, outcome, record.at);
@@ -371,6 +376,7 @@ impl RunReport {
         row.ended_ms = at;
         row.attempt = attempt;
         row.exit = outcome.exit;
+        row.reused.clone_from(&outcome.reused);
         row.stderr = outcome.stderr.as_str().into();
         row.session = outcome.session.as_deref().map(Into::into);
         row.fallback = outcome.fallback.as_deref().map(Into::into);

@@ -40,6 +40,8 @@ pub(crate) struct Step {
     pub concurrency: Option<u32>,
     pub reads: Vec<Text>,
     pub writes: Vec<Text>,
+    /// Whether its result may be reused; by what it does, when left out.
+    pub reuse: Option<bool>,
     pub worktree: Option<Worktree>,
     pub files: Option<Files>,
     pub env: Vec<Variable>,

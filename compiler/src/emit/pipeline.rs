@@ -140,6 +140,7 @@ impl Emitter<'_, '_, '_> {
             concurrency: ast.concurrency,
             reads: ast.reads.iter().map(|path| path.as_str().to_owned()).collect(),
             writes: ast.writes.iter().map(|path| path.as_str().to_owned()).collect(),
+            reuse: ast.reuse,
             worktree: ast.worktree.as_ref().map(|worktree| {
                 worktree.name.as_ref().map_or_else(|| ast.name.value.clone(), |name| name.value.clone())
             }),

@@ -91,6 +91,7 @@ pub(super) fn lower_step(element: &Element, text: &str, diagnostics: &mut Diagno
         concurrency: lower_concurrency(element),
         reads: element.children("reads").flat_map(argument_texts).collect(),
         writes: element.children("writes").flat_map(argument_texts).collect(),
+        reuse: element.child("reuse").and_then(|node| node.argument(0)).map(|reuse| reuse.number != 0),
         worktree: lower_worktree(element),
         files: element.child("files").map(|node| files::lower_files(node, diagnostics)),
         env: lower_variables(element, diagnostics),

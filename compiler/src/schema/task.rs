@@ -45,6 +45,7 @@ pub static TASK: Node = Node::new(
     &CONCURRENCY,
     &WRITES,
     &READS,
+    &REUSE,
     &WORKTREE,
     &FILES,
     &ENV,
@@ -191,6 +192,12 @@ static WRITES: Node =
     Node::new("writes", "The files it writes, relative to the workspace.").rest("GLOB", Kind::Glob).many();
 static READS: Node =
     Node::new("reads", "The files it reads, relative to the workspace.").rest("GLOB", Kind::Glob).many();
+static REUSE: Node = Node::new(
+    "reuse",
+    "Whether `run --reuse` may take its result from an earlier run with the same inputs: `#false` never, `#true` also \
+     where it may read files that `reads` does not name. Without it, a command or a program needs `reads`.",
+)
+.arguments(&[required_argument("YES", Kind::Bool)]);
 pub(super) static WORKTREE: Node =
     Node::new("worktree", "A Git worktree of its own to work in, for each instance, call and item; tasks that name one share it. It begins at the last commit, on a branch `swarm/RUN/…`, and is kept after the run when there is work in it: commits, or files that are changed or new. What Git ignores is not looked at, and goes with a tree that has nothing else.")
         .arguments(&[optional_argument("NAME", Kind::Name)]);

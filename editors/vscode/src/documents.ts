@@ -304,6 +304,10 @@ export type StepFiles = {
     fallback: string | null;
     /** The further turns in which answers were mended. */
     repairs: number;
+    /** The earlier result that its last attempt took. */
+    reused: Reused | null;
+    /** Why no earlier result took the place of its last attempt, in a run that looks for one. */
+    missed: string | null;
     /** The paths of its last attempt. */
     paths: StepPaths;
 };
@@ -359,6 +363,18 @@ export type Usage = {
     at_least?: boolean;
 };
 
+/** The earlier result that an attempt took in the place of running. */
+export type Reused = {
+    /** The run whose attempt gave the result. */
+    run: string;
+    /** That attempt. */
+    attempt: number;
+    /** The key under which the cache holds it. */
+    key: string;
+    /** The tokens that it took then, and that this attempt did not take. */
+    usage?: Usage | null;
+};
+
 /** The files of an attempt, those that there are. */
 export type StepPaths = {
     /** What the step put out. */
@@ -409,6 +425,10 @@ export type StepDetails = {
     fallback: string | null;
     /** The further turns in which answers were mended. */
     repairs: number;
+    /** The earlier result that its last attempt took. */
+    reused: Reused | null;
+    /** Why no earlier result took the place of its last attempt, in a run that looks for one. */
+    missed: string | null;
     /** The version of this form. */
     version: 1;
     /** The run. */

@@ -1,10 +1,11 @@
-//! Clearing away old runs and outputs. A run that is running is never touched; one that could be resumed, or has working
+//! Clearing away old runs, their outputs, and results in the cache. A run that is running is never touched; one that could be resumed, or has working
 //! trees with work in them, only by name.
 
 use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::io::cache::Cache;
 use crate::io::files::remove_all;
 use crate::io::home::{DRAFT, Home, RunFolder, list_folder_names};
 use crate::io::worktree::any_in;
@@ -39,6 +40,10 @@ pub struct Pruned {
     pub runs: Vec<PrunedRun>,
     /// Runs that are old enough, but could still be resumed, or keep worktrees with work in them.
     pub kept: Vec<String>,
+    /// The results in the cache that have not changed for so long.
+    pub results: u64,
+    /// The space that they took, in bytes.
+    pub result_bytes: u64,
 }
 
 /// A run that was cleared away, or would be.
@@ -94,6 +99,9 @@ impl Home {
             }
         }
         self.remove_drafts(limit, options)?;
+        if !options.outputs {
+            (pruned.results, pruned.result_bytes) = Cache::new(self).prune(limit, options.dry_run)?;
+        }
         Ok(pruned)
     }
 
@@ -182,14 +190,14 @@ mod tests {
         let (_folder, home) = home();
         let id = run(&home);
         let later = SystemTime::now() + Duration::from_secs(3600);
-        let kept = Pruned { runs: Vec::new(), kept: vec![id.clone()] };
+        let kept = Pruned { runs: Vec::new(), kept: vec![id.clone()], ..Pruned::default() };
         assert_eq!(home.prune(&prune(&[]), later, read_age).unwrap(), kept);
         let lock = Lock::acquire_lock(&home.find(&id).unwrap()).unwrap();
         assert!(matches!(home.prune(&prune(&[&id]), later, read_age), Err(RunError::Busy { .. })));
         assert_eq!(home.prune(&prune(&[]), later, read_age).unwrap(), Pruned::default());
         drop(lock);
         let dry = Prune { dry_run: true, outputs: true, ..prune(&[&id]) };
-        let expected = Pruned { runs: vec![PrunedRun { id: id.clone(), bytes: 10 }], kept: Vec::new() };
+        let expected = Pruned { runs: vec![PrunedRun { id: id.clone(), bytes: 10 }], ..Pruned::default() };
         assert_eq!(home.prune(&dry, later, read_age).unwrap(), expected);
         assert!(home.find(&id).unwrap().outputs.exists());
         assert_eq!(home.prune(&Prune { dry_run: false, ..dry }, later, read_age).unwrap(), expected);

@@ -51,6 +51,8 @@ pub(crate) enum Input {
     Overhears { step: StepId, attempt: u32, hearer: ReplyTo },
     /// Something that a turn has left is stored.
     Left { step: StepId, attempt: u32, artifact: Box<ArtifactMeta> },
+    /// What a turn has changed cannot be told.
+    ChangesUnknown { step: StepId },
     /// An agent of a team calls a tool while its turn goes on, and waits for the result.
     Calls { step: StepId, attempt: u32, turn: TurnId, name: String, arguments: Map<String, Value>, hearer: ReplyTo },
     /// A task of a swarm reports.

@@ -2,11 +2,13 @@
 
 pub(crate) mod agent_api;
 pub(crate) mod artifact;
+pub(crate) mod cache;
 pub(crate) mod children;
 pub(crate) mod confine;
 pub(crate) mod control;
 pub(crate) mod event_loop;
 pub(crate) mod executor;
+pub(crate) mod file_digests;
 pub(crate) mod files;
 pub(crate) mod generated_files;
 pub(crate) mod home;

@@ -6,6 +6,7 @@
 mod failure;
 mod first;
 mod outcome;
+mod record;
 mod room;
 mod subject;
 mod words;
@@ -29,7 +30,8 @@ pub use super::inbox_message::{INPUTS, InboxMessage};
 pub use super::step_id::{AttemptId, StepId};
 pub use super::usage::{Reserved, Usage};
 pub use failure::{Failure, RunStatus, SkipReason, Status};
-pub use outcome::Outcome;
+pub use outcome::{Outcome, Reused};
+pub use record::{Process, Record};
 pub(crate) use room::{can_inline, escaped_length, truncate_message};
 
 /// The version of the events that this build writes, and the newest it reads.
@@ -53,18 +55,6 @@ const QUOTES: usize = 3;
 
 /// What a session's name may take as JSON, in bytes; no session has a longer one.
 pub(crate) const SESSION: usize = 512;
-
-/// An event with its place in the run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Record {
-    /// Its number in the journal, from 1, without gaps.
-    pub seq: u64,
-    /// When it was recorded, in milliseconds since 1970 (UTC). The core's only clock.
-    pub at: u64,
-    /// What happened.
-    #[serde(flatten)]
-    pub event: Event,
-}
 
 /// One fact.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -152,6 +142,15 @@ pub enum Event {
         /// How.
         #[serde(flatten)]
         outcome: Outcome,
+    },
+    /// In a run with `--reuse`, an attempt is about to begin, because no earlier result can take its place.
+    ReuseMissed {
+        /// The step.
+        step: StepId,
+        /// The attempt.
+        attempt: u32,
+        /// Why, in words: `its prompt changed`.
+        reason: String,
     },
     /// A loop, a for-each or a call began: what it needs to know was evaluated, and the steps inside may start.
     Opened {
@@ -577,15 +576,6 @@ fn is_one(number: &u64) -> bool {
 
 fn is_zero(number: &u32) -> bool {
     *number == 0
-}
-
-/// A process group, told apart from a later one with the same number by its start time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Process {
-    /// The process group, which is the process id of its leader.
-    pub group: i32,
-    /// The leader's start time in clock ticks since boot (field 22 of `/proc/PID/stat`); 0 where unknown.
-    pub started: u64,
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ pub(crate) mod inbox_message;
 pub(crate) mod observer;
 pub(crate) mod recording_error;
 pub(crate) mod retry;
+pub(crate) mod reuse;
 pub(crate) mod secrets;
 pub(crate) mod step_id;
 pub(crate) mod swarm;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 use swarmc_runtime::{
-    AgentStatus, Blocked, Flow, Layout, Link, Pending, SkipReason, Standing, Status, StepId, Stream, Usage,
+    AgentStatus, Blocked, Flow, Layout, Link, Pending, Reused, SkipReason, Standing, Status, StepId, Stream, Usage,
 };
 
 use super::Version;
@@ -274,6 +274,10 @@ pub struct StepRow {
     pub fallback: Option<String>,
     /// The further turns in which answers were mended.
     pub repairs: u32,
+    /// The earlier result that its last attempt took.
+    pub reused: Option<Reused>,
+    /// Why no earlier result took the place of its last attempt, in a run that looks for one.
+    pub missed: Option<String>,
 }
 
 /// Where a step stands.
@@ -442,6 +446,8 @@ impl From<&Row> for StepRow {
             session: row.session.as_deref().map(str::to_owned),
             fallback: row.fallback.as_deref().map(str::to_owned),
             repairs: row.repairs,
+            reused: row.reused.as_deref().cloned(),
+            missed: row.missed.as_deref().map(str::to_owned),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The row of a step: where it stands, what it used, and why it ended so.
 
-use swarmc_runtime::{Content, SkipReason, Status, StepId, Usage};
+use swarmc_runtime::{Content, Reused, SkipReason, Status, StepId, Usage};
 
 use super::words::describe_skip;
 use crate::documents::StepStatus;
@@ -48,6 +48,10 @@ pub struct Row {
     pub question: Option<Box<Content>>,
     /// Why a `stop` of the pipeline ended it.
     pub message: Option<Box<Content>>,
+    /// The earlier result that its last attempt took.
+    pub reused: Option<Box<Reused>>,
+    /// Why no earlier result took the place of its last attempt, in a run that looks for one.
+    pub missed: Option<Box<str>>,
 }
 
 /// What a step did with its envelopes.
@@ -136,6 +140,8 @@ impl Row {
             post: None,
             question: None,
             message: None,
+            reused: None,
+            missed: None,
         }
     }
 

@@ -134,7 +134,7 @@ impl State {
                 }
             }
             // What a run asked is for its recording; what follows from the answer has events of its own.
-            Event::Exchanged { .. } => {}
+            Event::Exchanged { .. } | Event::ReuseMissed { .. } => {}
             Event::BudgetSpent { graceful, .. } => self.budget_spent(*graceful),
             Event::StopRequested => self.stop_requested(),
             Event::RunFinished { status } => self.finished = Some(*status),

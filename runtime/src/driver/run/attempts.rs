@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::driver::Driver;
 use super::eval::{self, file_summaries};
 use super::prepare::Prepared;
+use super::reuse::Decision;
 use crate::core::state::budget::Refusal;
 use crate::types::event::{self, Content, Event, Failure, StepId};
 use crate::types::usage::compute_cost;
@@ -27,9 +28,16 @@ impl Driver<'_> {
             Ok(inputs) => inputs,
             Err(error) => return self.handle_replay_error(error),
         };
+        // Ahead of the budgets: what does not run uses nothing of them.
+        let decision = match &prepared {
+            Ok(Prepared::Job(job)) => self.weigh_reuse(job),
+            _ => Decision::Run(None),
+        };
         // Ahead of the record of the start, which holds what is reserved.
         let mut reserved = None;
-        if let Ok(Prepared::Job(job)) = &mut prepared {
+        if matches!(decision, Decision::Run(_))
+            && let Ok(Prepared::Job(job)) = &mut prepared
+        {
             match self.reserve_budget(job) {
                 Ok(admitted) => reserved = admitted,
                 Err(Refusal::Run { message, graceful: false }) => {
@@ -48,10 +56,16 @@ impl Driver<'_> {
             self.record(Event::InputsTaken { step: step.clone(), inputs });
         }
         self.attempts.made.take_packs().into_iter().for_each(|event| self.record(event));
+        if let Decision::Run(Some(reason)) = &decision {
+            self.record_miss(&step, attempt, reason.clone());
+        }
         self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved, summarizer });
         self.notices.warn_of_usage(&self.state);
         if !wanted.is_empty() {
             self.attempts.summing.insert((step.clone(), attempt), wanted);
+        }
+        if let Decision::Take(taken) = decision {
+            return self.take_result(step, attempt, *taken);
         }
         let outcome = match prepared {
             Ok(Prepared::Job(job)) => {
@@ -80,6 +94,7 @@ impl Driver<'_> {
             }
         }
         self.services.agent_server.close_session(&step, attempt);
+        self.keep_result(&step, attempt, &outcome);
         // Ahead of the record, whose number it notes.
         self.note_end(&step);
         self.record(Event::AttemptEnded { step: step.clone(), attempt, outcome });

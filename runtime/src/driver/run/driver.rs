@@ -14,6 +14,7 @@ use super::open_attempts::Attempts;
 use super::outputs::Outputs;
 use super::records::Records;
 use super::requests::Requests;
+use super::reuse::Reuser;
 use super::services::Services;
 use super::swarms::RunningSwarms;
 use super::world::World;
@@ -37,6 +38,8 @@ pub(super) struct Driver<'a> {
     pub outputs: Outputs,
     pub notices: Notices,
     pub services: Services,
+    /// What it takes from earlier runs, and leaves for later ones.
+    pub reuse: Reuser,
     pub world: World<'a>,
 }
 
@@ -175,8 +178,10 @@ impl Driver<'_> {
                 self.end_attempt(step, attempt, *outcome);
             }
             Input::Left { step, attempt, artifact } => {
+                self.note_changes(&step, &artifact);
                 self.record(Event::ArtifactStored { step, attempt, artifact });
             }
+            Input::ChangesUnknown { step } => self.reuse.mar(&step, "what its agent changed is not known"),
             Input::Said { step, attempt, operation, hearer } => {
                 self.handle_operation(&step, attempt, operation, hearer)
             }
@@ -391,6 +396,7 @@ impl Driver<'_> {
     fn append(&mut self, event: Event) {
         // Ahead of the record: afterwards the frame of an item may be gone.
         let settling = self.note_event(&event);
+        self.reuse.note_event(&event);
         if let Some(record) = self.records.append(event) {
             self.state.apply(record);
         }
@@ -417,6 +423,7 @@ impl Driver<'_> {
 
     /// Hands this turn's records to the system.
     fn hand_over(&mut self) {
+        self.hand_over_results();
         if let Err(problem) = self.records.flush() {
             self.give_up(problem);
         }
@@ -432,6 +439,7 @@ impl Driver<'_> {
     /// Ends the threads and has every file written.
     fn shut_down(&mut self) {
         self.attempts.end_pool();
+        self.hand_over_results();
         if let Err(problem) = self.outputs.close() {
             self.give_up(problem);
         }

@@ -30,6 +30,7 @@ mod replay_effects;
 mod replies;
 mod requests;
 mod resume;
+mod reuse;
 mod services;
 mod spawns;
 mod status_and_help;
@@ -75,6 +76,7 @@ use crate::types::digest::digest_bytes;
 use crate::types::error::RunError;
 use crate::types::event::{self, Content, Event, Record, StepId, VERSION};
 use crate::types::observer::Observer;
+use crate::types::reuse::Reuse;
 use crate::types::secrets::{self, Secrets};
 use driver::Driver;
 use eval::Evaluator;
@@ -87,6 +89,7 @@ pub use programs::{Program, find_programs};
 use records::{Records, Time};
 use requests::Requests;
 pub use resume::{resume_run, retry_run};
+use reuse::Reuser;
 use services::Services;
 use text_store::{TextStore, store_content};
 
@@ -112,6 +115,8 @@ pub struct Options {
     pub record: Option<PathBuf>,
     /// The recording that answers, in the place of agents, programs and people.
     pub replay: Option<Arc<Recording>>,
+    /// What it takes from earlier runs; nothing, when left out.
+    pub reuse: Option<Reuse>,
 }
 
 /// How this process's part of a run ended.
@@ -162,6 +167,7 @@ pub fn start_run(
         commit: None,
         record: options.record,
         replay: options.replay.as_ref().map(|recording| recording.folder().to_owned()),
+        reuse: options.reuse,
     };
     // Before anything starts: a run must not learn at its end that it cannot be recorded.
     facts.record.as_deref().map_or(Ok(()), recording::may_replace)?;
@@ -237,6 +243,7 @@ pub fn start_run(
         headless: options.headless,
         notices,
         journal: Box::new(journal),
+        reuse: facts.reuse,
     };
     begin.run(lock, control, observer, (&inputs, receiver, &poller))
 }
@@ -269,6 +276,8 @@ struct RunSetup<'a> {
     source: Source,
     /// Where the recording goes when the run has ended.
     record: Option<(PathBuf, Redactions)>,
+    /// What it takes from earlier runs.
+    reuse: Option<Reuse>,
 }
 
 /// What a process's part of a run begins with.
@@ -324,6 +333,10 @@ impl RunSetup<'_> {
         state.paced = !world.is_real();
         let hands_over = state.graph().scopes.iter().any(|scope| !scope.ways.is_empty());
         let stepwise = hands_over && !matches!(self.source, Source::Live);
+        let reuse = match world.is_real() {
+            true => Reuser::open(&folder, &plan.workflow, self.reuse.as_ref(), observer_handle)?,
+            false => Reuser::default(),
+        };
         let (file_writer, scribbling) = start_scribe(inputs);
         let layout = folder.layout(pipeline);
         let durability = journal.durability();
@@ -372,6 +385,7 @@ impl RunSetup<'_> {
                 agent_server,
                 inputs: inputs.clone(),
             },
+            reuse,
             world,
         };
         run_loop.run(first);

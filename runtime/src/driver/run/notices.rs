@@ -26,6 +26,11 @@ impl Notices {
         Notices { hooks: Hooks::new(observer_handle.clone()), observer_handle, warned: BTreeSet::new() }
     }
 
+    /// The observer, for threads.
+    pub(super) fn observer(&self) -> ObserverHandle {
+        self.observer_handle.clone()
+    }
+
     /// Sends a notice.
     pub(super) fn send(&self, text: impl Into<String>) {
         self.observer_handle.send_notice(text);

@@ -95,6 +95,13 @@ impl Outputs {
         }
     }
 
+    /// Has the thread that writes files do something, behind all that it was given before.
+    pub(super) fn run_behind_files(&self, work: impl FnOnce() + Send + 'static) {
+        if let Some((file_writer, _)) = &self.file_writer {
+            file_writer.report_when_written(work);
+        }
+    }
+
     /// Removes a folder with files for people.
     pub(super) fn remove_folder(&self, path: PathBuf) {
         if let Some((file_writer, _)) = &self.file_writer {

@@ -186,6 +186,7 @@ fn go_on(
         headless,
         notices,
         journal: Box::new(journal),
+        reuse: facts.reuse,
     };
     begin.run(lock, control, observer, (&inputs, receiver, &poller))
 }

@@ -31,6 +31,11 @@ impl<'a> World<'a> {
         matches!(self, World::Rehearsed(_))
     }
 
+    /// Whether nothing happens at all, and it is only looked at what would.
+    pub(super) fn is_planned(&self) -> bool {
+        false
+    }
+
     /// Checks that people can be asked, and can write.
     ///
     /// # Errors

@@ -157,6 +157,7 @@ fn keep_changes(job: &Job, watch: Option<Watch>, services: &Services) -> Result<
         }
         Some(Err(problem)) => {
             services.observer_handle.send_notice(format!("`{}`: its changes are unknown: {problem}", job.step.label()));
+            services.report(Input::ChangesUnknown { step: job.step.clone() });
         }
         Some(Ok(None)) | None => {}
     }

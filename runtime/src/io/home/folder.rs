@@ -16,6 +16,7 @@ use crate::io::proc_status::{is_ending, is_gone, is_stopped};
 use crate::types::digest::{digest_bytes, file_name};
 use crate::types::error::RunError;
 use crate::types::event::{Content, Record};
+use crate::types::reuse::Reuse;
 
 /// How long a runner that was killed may take to let go of its run: the system clears its memory first.
 const ENDING: Duration = Duration::from_secs(5);
@@ -70,6 +71,11 @@ impl RunFolder {
     /// `control.sock`: where a running run takes orders.
     pub fn socket_path(&self) -> PathBuf {
         self.path.join("control.sock")
+    }
+
+    /// `reuse.jsonl`: the results that later runs may take.
+    pub(crate) fn reuse_path(&self) -> PathBuf {
+        self.path.join("reuse.jsonl")
     }
 
     /// The file of the artifact with this digest.
@@ -292,6 +298,9 @@ pub(crate) struct RunConfig {
     /// The recording that the run gets its answers from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<PathBuf>,
+    /// What the run takes from earlier ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reuse: Option<Reuse>,
 }
 
 /// The right to run a run, until dropped.

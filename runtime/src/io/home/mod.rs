@@ -34,6 +34,12 @@ impl Home {
         Home { root }
     }
 
+    /// That in which this run lies.
+    pub(crate) fn of_run(run: &RunFolder) -> Home {
+        // `runs/RUN` in the home.
+        Home { root: run.path.ancestors().nth(2).unwrap_or(&run.path).to_owned() }
+    }
+
     /// The folder itself.
     pub fn root(&self) -> &Path {
         &self.root

@@ -47,6 +47,23 @@ pub struct Outcome {
     /// What else the turn of an agent left: what it was told, what it put out, what was said, and its answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<ArtifactMeta>,
+    /// The earlier result that it took in the place of running.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reused: Option<Box<Reused>>,
+}
+
+/// The earlier result that an attempt took in the place of running.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Reused {
+    /// The run whose attempt gave the result.
+    pub run: String,
+    /// That attempt.
+    pub attempt: u32,
+    /// The key under which the cache holds it.
+    pub key: String,
+    /// The tokens that it took then, and that this attempt did not take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
 }
 
 impl Outcome {

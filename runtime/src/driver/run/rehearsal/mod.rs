@@ -24,6 +24,7 @@ use super::outputs::Outputs;
 use super::process_env::ProcessEnv;
 use super::records::{Records, Time};
 use super::requests::Requests;
+use super::reuse::Reuser;
 use super::services::Services;
 use super::swarms::RunningSwarms;
 use super::text_store::MemoryStore;
@@ -100,6 +101,7 @@ pub fn rehearse(
         outputs: Outputs::new(folder, layout, Box::new(texts.clone()), None),
         notices: Notices::new(observer_handle),
         services,
+        reuse: Reuser::default(),
         world: World::Rehearsed(Box::new(Rehearsing {
             answer,
             due: BTreeMap::new(),

@@ -77,7 +77,14 @@ impl World {
     pub(super) fn start_in(&self, plan: &Plan, journal: Box<dyn Journal>) -> (RunFolder, Result<Outcome, RunError>) {
         let pipeline = &plan.pipelines[0];
         let folder = self.home().publish(self.home().create().unwrap()).unwrap();
-        let facts = RunConfig { workspace: self.workspace(), concurrency: 4, commit: None, record: None, replay: None };
+        let facts = RunConfig {
+            workspace: self.workspace(),
+            concurrency: 4,
+            commit: None,
+            record: None,
+            replay: None,
+            reuse: None,
+        };
         let begin = RunSetup {
             folder: folder.clone(),
             plan,
@@ -95,6 +102,7 @@ impl World {
             headless: false,
             source: Source::Live,
             record: None,
+            reuse: None,
         };
         let lock = Lock::acquire_lock(&folder).unwrap();
         let poller = create_poller().unwrap();
