@@ -208,6 +208,16 @@ pub(crate) struct Plan {
     /// Replaces a provider of the spec by another, as `run` does. May be repeated.
     #[arg(long = "provider", value_name = "NAME=OTHER", value_parser = parse_assignment, conflicts_with_all = ["check", "diff"])]
     pub(crate) provider: Vec<(String, String)>,
+    /// Shows which steps `run --reuse` would take from an earlier run, which would run and why, with the difference of
+    /// their prompts, and what is saved; see docs/reuse.md.
+    #[arg(long, value_name = "RUN|last|any", num_args = 0..=1, default_missing_value = "any", conflicts_with_all = ["output", "check", "diff"])]
+    pub(crate) reuse: Option<String>,
+    /// With `--reuse`: sets a parameter. May be repeated; overrides `--params`.
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parse_assignment, requires = "reuse")]
+    pub(crate) param: Vec<(String, String)>,
+    /// With `--reuse`: reads parameters from a JSON file, as `run` does.
+    #[arg(long, value_name = "FILE", requires = "reuse")]
+    pub(crate) params: Option<PathBuf>,
 }
 
 /// Draws pipelines and swarms: as a picture, as text, or in a notation that other tools draw.

@@ -13,6 +13,7 @@ use crate::bounds;
 use crate::compare;
 use crate::exit::Exit;
 use crate::load::{load_with, select_pipeline};
+use crate::reuse;
 use crate::stale;
 use crate::swarm;
 use crate::terminal::{self, Paint, Stream};
@@ -23,6 +24,9 @@ pub(crate) fn exec(args: &crate::args::Plan) -> miette::Result<Exit> {
     }
     if let Some(old) = &args.diff {
         return compare::exec(&args.spec, old, args.exit_code);
+    }
+    if let Some(from) = &args.reuse {
+        return reuse::show_plan(args, from);
     }
     let settings = Settings { count_tokens: true, providers: args.provider.clone(), ..Settings::default() };
     let Some(loaded) = load_with(&args.spec, &settings)? else { return Ok(Exit::Spec) };

@@ -50,7 +50,7 @@ pub(crate) fn run_pipeline(args: &Run) -> miette::Result<Exit> {
         true => loaded.plan.with_swarms(),
         false => loaded.plan.with_swarms().with_scripts_in(&loaded.workspace.to_string_lossy()),
     };
-    let plan = &plan;
+    let plan = &reuse::cut_plan(plan, args.pipeline.as_deref(), args.until.as_deref())?;
     let replay = replay::open_replay(args, plan, &workspace, &environment)?;
     let pipeline = match &replay {
         Some(replay) => replay::recorded_pipeline(plan, &replay.recording)?,
@@ -61,7 +61,8 @@ pub(crate) fn run_pipeline(args: &Run) -> miette::Result<Exit> {
         known_task(plan, pipeline, task)?;
     }
     let recorded = replay.as_ref().map(|replay| replay.params.clone()).unwrap_or_default();
-    let params = build_params(args, plan, pipeline, &workspace, recorded)?;
+    let given = (args.param.as_slice(), args.params.as_deref());
+    let params = build_params(given, plan, pipeline, &workspace, recorded)?;
     let scope = scope_pipeline(pipeline, task.as_deref());
     // A replay starts nothing, so it needs no secrets, and its standard input is the recorded one.
     let stdin = match &replay {
@@ -71,6 +72,7 @@ pub(crate) fn run_pipeline(args: &Run) -> miette::Result<Exit> {
             read_stdin(plan, &scope)?
         }
     };
+    let reuse = args.reuse.as_deref().map(|from| reuse::parse_reuse(&home, from)).transpose()?;
     let options = Options {
         headless: detect_headless(args.headless),
         pipeline: Some(pipeline.name.clone()),
@@ -81,8 +83,11 @@ pub(crate) fn run_pipeline(args: &Run) -> miette::Result<Exit> {
         environment,
         record: args.record.as_ref().map(std::path::absolute).transpose().into_diagnostic()?,
         replay: replay.map(|replay| replay.recording),
-        reuse: args.reuse.as_deref().map(|from| reuse::parse_reuse(&home, from)).transpose()?,
+        reuse: reuse::set_anew(reuse, pipeline, args.from.as_deref())?,
     };
+    if let Some(from) = &args.from {
+        reuse::check_rest(&home, (plan, pipeline), &options, from)?;
+    }
     let ledger = RunReport::new(plan, pipeline, task.as_deref());
     let display = Display::new(pipeline, ledger, args.show)
         .with_headless(options.headless || options.replay.is_some())
@@ -195,15 +200,15 @@ fn run_with_display(
 }
 
 /// The parameters that were given, those of the recording, and the defaults.
-fn build_params(
-    args: &Run,
+pub(crate) fn build_params(
+    (flags, file): (&[(String, String)], Option<&Path>),
     plan: &Plan,
     pipeline: &Pipeline,
     workspace: &Path,
     mut recorded: BTreeMap<String, String>,
 ) -> miette::Result<BTreeMap<String, String>> {
     let current = std::env::current_dir().into_diagnostic()?;
-    let given = params::collect_params(&args.param, args.params.as_deref())?;
+    let given = params::collect_params(flags, file)?;
     let declared = || plan.params.iter().chain(&pipeline.params);
     // What was recorded passed all checks then, and the files that it may name need not be there now.
     recorded.retain(|name, _| !given.contains_key(name) && declared().any(|param| param.name == *name));
@@ -296,7 +301,7 @@ fn list_players<'a>(plan: &'a Plan, step: &'a Step) -> Vec<&'a Agent> {
 }
 
 /// What is piped in, when the workflow reads it.
-fn read_stdin(plan: &Plan, pipeline: &Pipeline) -> miette::Result<Option<Vec<u8>>> {
+pub(crate) fn read_stdin(plan: &Plan, pipeline: &Pipeline) -> miette::Result<Option<Vec<u8>>> {
     if !reads_stdin(plan, pipeline) {
         return Ok(None);
     }
@@ -372,7 +377,7 @@ fn detect_headless(asked: bool) -> bool {
 }
 
 /// The environment, with the folder of runs in its place: processes of the run find it from any folder.
-fn current_environment(home: &Home) -> BTreeMap<OsString, OsString> {
+pub(crate) fn current_environment(home: &Home) -> BTreeMap<OsString, OsString> {
     let mut environment: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
     environment.insert("SWARM_HOME".into(), home.root().into());
     environment

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use swarmc_plan::Pipeline;
 use swarmc_runtime::{Content, End, Ended, Home, RunFolder, RunOutcome, Status, StepId, Stream as TaskStream};
 use swarmc_view::documents::{ResultStatus, RunLine, RunLineKind, RunResult, SkippedResult, encode};
-use swarmc_view::{Row, RowState, RunReport, format_count, format_duration, make_printable, now_ms};
+use swarmc_view::{Row, RowState, RunReport, describe_saving, format_count, format_duration, make_printable, now_ms};
 
 use crate::args::{LogLines, Show};
 use crate::exit::Exit;
@@ -44,6 +44,13 @@ pub(crate) fn show_summary(
         let used = ledger.describe_usage();
         if !used.is_empty() {
             let _ = writeln!(text, "\n{used} in all");
+        }
+        let reused: Vec<_> = ledger.rows.iter().filter_map(|row| row.reused.as_deref()).collect();
+        if !reused.is_empty() {
+            let saved: Vec<_> = reused.iter().filter_map(|reused| reused.usage).collect();
+            let saving = Some(describe_saving(&saved)).filter(|saving| !saving.is_empty());
+            let saving = saving.map(|saving| format!(", which saved {saving}")).unwrap_or_default();
+            let _ = writeln!(text, "\n{} reused{saving}", format_count(reused.len() as u64, "step"));
         }
     }
     if outcome.ended != Ended::Stopped {

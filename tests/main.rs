@@ -42,6 +42,7 @@ mod queries;
 mod record;
 mod rehearsed;
 mod retried;
+mod reused;
 mod runs;
 mod schema;
 mod screens;

@@ -16,6 +16,7 @@ pub mod prompt_text;
 mod provider;
 mod reach;
 mod step;
+mod steps_around;
 mod swarm;
 mod team;
 mod template;

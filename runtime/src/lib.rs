@@ -22,7 +22,8 @@ pub use core::state::{Blocked, Counts, End, Open, Pending, Progress, Reading, St
 pub use core::swarm;
 pub use driver::run::rehearsal::{Answer, Asks, Fault, Member, Prompted, Rehearsal, Turn, rehearse};
 pub use driver::run::{
-    Ended, Options, Outcome as RunOutcome, Program, find_programs, resume_run, retry_run, start_run,
+    Ended, Fate, Options, Outcome as RunOutcome, PlannedStep, Program, find_programs, plan_reuse, resume_run,
+    retry_run, start_run,
 };
 pub use driver::{Prune, Pruned, PrunedRun, RunAge};
 pub use eval::load::load_plan;

@@ -53,6 +53,13 @@ pub(crate) struct Run {
     /// the workflow that left results, or from `any` run; see docs/reuse.md.
     #[arg(long, value_name = "RUN|last|any", num_args = 0..=1, default_missing_value = "any", conflicts_with_all = ["replay", "record"])]
     pub(crate) reuse: Option<String>,
+    /// Runs this step and all that depend on it in any case, and takes the results of all others from an earlier run:
+    /// `--reuse` says of which one. Refuses to start where one of the others has no result that fits.
+    #[arg(long, value_name = "STEP", conflicts_with_all = ["replay", "record", "task"])]
+    pub(crate) from: Option<String>,
+    /// Runs only this step and those that it needs, in one round. The result is the output of the step.
+    #[arg(long, value_name = "STEP", conflicts_with_all = ["replay", "task"])]
+    pub(crate) until: Option<String>,
     /// Shows the run on the whole screen, as `swarmc top` does; leaving the screen ends no run. Without a terminal it prints
     /// lines as ever.
     #[arg(long, conflicts_with_all = ["json", "events", "logs", "replay"])]

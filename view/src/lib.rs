@@ -42,7 +42,7 @@ pub use printable::{escape_hidden, make_printable, same_length, sanitize_line};
 pub use problem::{Problem, did_you_mean};
 pub use questions::{Question, list_questions};
 pub use run_ends::{EndReason, RunEnds, StepEnd};
-pub use run_report::{Counts, EnvelopeCounts, Row, RowState, RunReport};
+pub use run_report::{Counts, EnvelopeCounts, Row, RowState, RunReport, describe_saving};
 pub use run_summary::{RunSummary, list_runs, list_standings};
 pub use run_view::{ArtifactError, RunView, is_reference};
 pub use step_history::{

@@ -17,6 +17,7 @@ use swarmc_runtime::{Event, Failure, Outcome, Record, RunStatus, Status, StepId}
 use self::words::{add_usage, describe_failure};
 
 pub use self::row::{Counts, EnvelopeCounts, Row, RowState};
+pub use self::words::describe_saving;
 use crate::approvals::OpenRequest;
 use crate::change::Change;
 use crate::team::Team;

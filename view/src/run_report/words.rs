@@ -29,6 +29,16 @@ pub(super) fn format_usage(usage: &Usage, is_part: bool) -> String {
     [Some(tokens).filter(|tokens| !tokens.is_empty()), cost].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+/// What turns used that were not taken again: tokens and money; empty where that is not known.
+pub fn describe_saving(saved: &[Usage]) -> String {
+    let is_part = saved.iter().any(|usage| usage.cost.is_none());
+    let total = saved.iter().copied().reduce(|one, other| {
+        let cost = one.cost.into_iter().chain(other.cost).reduce(|a, b| a + b);
+        Usage { cost, ..add_usage(Some(one), Some(other)).unwrap_or_default() }
+    });
+    total.map(|total| format_usage(&total, is_part)).unwrap_or_default()
+}
+
 /// Why an attempt failed, in a few words.
 pub(super) fn describe_failure(failure: &Failure, exit: Option<i32>) -> String {
     match (failure, exit) {

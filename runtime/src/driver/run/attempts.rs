@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::driver::Driver;
 use super::eval::{self, file_summaries};
 use super::prepare::Prepared;
-use super::reuse::Decision;
+use super::reuse::{Decision, SWARM};
 use crate::core::state::budget::Refusal;
 use crate::types::event::{self, Content, Event, Failure, StepId};
 use crate::types::usage::compute_cost;
@@ -14,7 +14,7 @@ impl Driver<'_> {
     /// Starts an attempt. Where files of its packs are to be summed up first, that is what this attempt does, and the one
     /// after it is the turn.
     pub(super) fn start_attempt(&mut self, step: StepId, attempt: u32) {
-        self.attempts.made.allow_summaries(!self.world.is_rehearsed());
+        self.attempts.made.allow_summaries(!self.world.is_rehearsed() && !self.world.is_planned());
         let mut prepared = self.prepare_attempt(&step, attempt, &[]);
         // Whatever else reads a pack in this attempt takes the summaries that there are.
         self.attempts.made.allow_summaries(false);
@@ -31,8 +31,14 @@ impl Driver<'_> {
         // Ahead of the budgets: what does not run uses nothing of them.
         let decision = match &prepared {
             Ok(Prepared::Job(job)) => self.weigh_reuse(job),
+            Ok(Prepared::Swarm(_)) => Decision::Run(Some(SWARM.to_owned())),
             _ => Decision::Run(None),
         };
+        if self.world.is_planned() {
+            self.attempts.made.take_packs();
+            self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved: None, summarizer: None });
+            return self.look_at_attempt((step, attempt), prepared, decision);
+        }
         // Ahead of the record of the start, which holds what is reserved.
         let mut reserved = None;
         if matches!(decision, Decision::Run(_))

@@ -141,6 +141,7 @@ impl Driver<'_> {
         match self.world {
             World::Recorded(_) => self.wait_recorded(),
             World::Rehearsed(_) => self.wait_rehearsed(),
+            World::Planned(_) => self.wait_planned(),
             World::Real => match self.queue.wait(self.attempts.pool())? {
                 Waited::Input(input) => Some(input),
                 Waited::Alarm => {

@@ -47,6 +47,7 @@ impl Driver<'_> {
             World::Real => self.answer_headless(step),
             World::Recorded(_) => self.ask_recording(&step, &message),
             World::Rehearsed(rehearsing) => rehearsing.open_gate(step, message),
+            World::Planned(_) => self.look_at_gate(step),
         }
     }
 

@@ -90,6 +90,7 @@ use records::{Records, Time};
 use requests::Requests;
 pub use resume::{resume_run, retry_run};
 use reuse::Reuser;
+pub use reuse::{Fate, PlannedStep, plan_reuse};
 use services::Services;
 use text_store::{TextStore, store_content};
 

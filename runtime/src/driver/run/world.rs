@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::rehearsal::Rehearsing;
 use super::replay::Replaying;
+use super::reuse::Planning;
 use crate::types::error::RunError;
 use crate::types::event::StepId;
 
@@ -18,6 +19,8 @@ pub(super) enum World<'a> {
     Recorded(Box<Replaying>),
     /// The answers of a test, and a time of its own.
     Rehearsed(Box<Rehearsing<'a>>),
+    /// Nothing at all: it is only looked at what a run would reuse.
+    Planned(Box<Planning>),
 }
 
 impl<'a> World<'a> {
@@ -33,7 +36,7 @@ impl<'a> World<'a> {
 
     /// Whether nothing happens at all, and it is only looked at what would.
     pub(super) fn is_planned(&self) -> bool {
-        false
+        matches!(self, World::Planned(_))
     }
 
     /// Checks that people can be asked, and can write.
@@ -45,6 +48,7 @@ impl<'a> World<'a> {
             World::Real => return Ok(()),
             World::Recorded(_) => "the run is a replay: its recording answers, and its agents read no messages",
             World::Rehearsed(_) => "the run is a rehearsal: its test answers",
+            World::Planned(_) => "the run is only planned",
         };
         Err(problem.to_owned())
     }
@@ -66,7 +70,7 @@ impl<'a> World<'a> {
     pub(super) fn recording(&self) -> Option<&Replaying> {
         match self {
             World::Recorded(replaying) => Some(replaying),
-            World::Real | World::Rehearsed(_) => None,
+            World::Real | World::Rehearsed(_) | World::Planned(_) => None,
         }
     }
 
@@ -74,7 +78,7 @@ impl<'a> World<'a> {
     pub(super) fn recording_mut(&mut self) -> Option<&mut Replaying> {
         match self {
             World::Recorded(replaying) => Some(replaying),
-            World::Real | World::Rehearsed(_) => None,
+            World::Real | World::Rehearsed(_) | World::Planned(_) => None,
         }
     }
 
@@ -82,7 +86,7 @@ impl<'a> World<'a> {
     pub(super) fn rehearsal(&mut self) -> Option<&mut Rehearsing<'a>> {
         match self {
             World::Rehearsed(rehearsing) => Some(rehearsing),
-            World::Real | World::Recorded(_) => None,
+            World::Real | World::Recorded(_) | World::Planned(_) => None,
         }
     }
 }

@@ -324,7 +324,7 @@ impl Driver<'_> {
         let status = self.state.final_status().unwrap_or(RunStatus::Failed);
         let report = match self.world {
             World::Rehearsed(rehearsing) => rehearsing.report,
-            World::Real | World::Recorded(_) => Rehearsal::empty(),
+            World::Real | World::Recorded(_) | World::Planned(_) => Rehearsal::empty(),
         };
         Ok(Rehearsal { status, ends, values, ..report })
     }

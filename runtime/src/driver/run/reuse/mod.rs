@@ -6,7 +6,11 @@
 //! of an attempt in the journal like any other; and no failure of the cache makes a step fail.
 
 mod parts;
+mod plan;
 mod written;
+
+pub(super) use plan::Planning;
+pub use plan::{Fate, PlannedStep, plan_reuse};
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -24,6 +28,9 @@ use crate::io::home::{Home, RunFolder};
 use crate::types::error::RunError;
 use crate::types::event::{self, Content, Event, Outcome, Reused, StepId};
 use crate::types::reuse::{Key, Reuse, ReuseFrom};
+
+/// Why a swarm runs.
+pub(super) const SWARM: &str = "it is a swarm, whose agents talk to each other";
 
 /// The bytes of manifest lines that wait in memory at most.
 const WAITING: usize = 64 * 1024;
@@ -115,6 +122,21 @@ impl Reuser {
             sources.list_notices(workflow).into_iter().for_each(|notice| observer.send_notice(notice));
         }
         Ok(Reuser { sources, target: Some(target), ..Reuser::default() })
+    }
+
+    /// That of a look at what a run would take, which leaves nothing.
+    ///
+    /// # Errors
+    /// There is no such run, or what it left cannot be read.
+    fn look(home: &Home, workflow: &str, reuse: &Reuse) -> Result<Reuser, RunError> {
+        let sources = Sources::open(home, workflow, reuse, "")?;
+        Ok(Reuser { sources: Some(sources), ..Reuser::default() })
+    }
+
+    /// What became of a step in the run whose results come first.
+    fn earlier_outcome(&self, step: &StepId) -> Option<Outcome> {
+        let entry = self.sources.as_ref()?.base.find_step(step)?;
+        Some(Outcome { usage: None, ..entry.outcome.clone() })
     }
 
     /// Whether anything is to be decided or kept.
@@ -289,6 +311,15 @@ impl Driver<'_> {
         let home = Home::of_run(&self.outputs.folder);
         let path = home.run_folder(run.to_owned()).artifact_path(digest);
         crate::io::cache::read_checked(&path, digest, bytes).or_else(|_| Cache::new(&home).read_content(digest, bytes))
+    }
+
+    /// The prompt that the agent of a step was sent before, where it is still there.
+    fn earlier_prompt(&self, step: &StepId) -> Option<String> {
+        let entry = self.reuse.sources.as_ref()?.base.find_step(step)?;
+        let part = entry.parts.iter().find(|part| part.name == "prompt")?;
+        let home = Home::of_run(&self.outputs.folder);
+        let text = std::fs::read(home.run_folder(entry.run.clone()).artifact_path(&part.digest)).ok()?;
+        String::from_utf8(text).ok()
     }
 
     /// Ends an attempt with an earlier result.
