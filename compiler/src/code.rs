@@ -181,6 +181,8 @@ codes! {
     BudgetExceeded = "SW404" "budget-exceeded" Error;
     /// One text twice in a prompt.
     DuplicatedContext = "SW405" "duplicated-context" Warning Strict;
+    /// A command that no run reuses, in a spec whose others can be.
+    NeverReused = "SW406" "never-reused" Warning Strict;
     /// Private data, text of strangers and a way out in one flow.
     LethalTrifecta = "SW501" "lethal-trifecta" Error;
     /// Text of strangers in the prompt of an agent that acts.
@@ -240,6 +242,7 @@ impl Code {
                 | Code::UnboundedInput
                 | Code::BudgetExceeded
                 | Code::DuplicatedContext
+                | Code::NeverReused
                 | Code::Deadlock
                 | Code::UnattendedGate
                 | Code::UnreachableReceiver

@@ -24,6 +24,7 @@ mod injection;
 mod irreversible;
 mod loops;
 mod maybe_missing;
+mod never_reused;
 mod never_runs;
 mod nothing_to_run;
 mod packages;
@@ -133,6 +134,7 @@ const CHECKS: &[Check] = &[
     on_spec(&[Code::UnknownReference], |on, found| servers::check(on.model, found)),
     on_spec(&[Code::ToolNotAble, Code::UnknownReference], |on, found| granted_tools::check(on.model, found)),
     on_spec(&[Code::WrongValue], |on, found| nothing_to_run::check(on.model, found)),
+    on_spec(&[Code::NeverReused], |on, found| never_reused::check(on.model, found)),
     on_spec(&[Code::DuplicatedContext], |on, found| duplicated::check(on.model, on.sources(), found)),
     on_spec(&[Code::UnusedDefinition, Code::WrongValue], |on, found| answers::check(on.model, found)),
     on_spec(test_blocks::CODES, |on, found| test_blocks::check(on.model, found)),
