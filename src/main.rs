@@ -66,12 +66,19 @@ use clap::Parser;
 
 use args::{Command, CommandLine};
 use exit::Exit;
+use swarmc_runtime::serve_shim;
 
 /// A compile makes and drops hundreds of thousands of small values, on the threads of a language server as well.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // Ahead of everything that would make it larger: there is one of these processes for each agent.
+    if std::env::args_os().nth(1).is_some_and(|word| word == "shim") {
+        let Err(problem) = serve_shim() else { return ExitCode::SUCCESS };
+        terminal::eprint(format!("{problem}\n"));
+        return ExitCode::FAILURE;
+    }
     let outcome = match CommandLine::parse().command {
         Command::Check(args) => check::exec(&args),
         Command::Fmt(args) => fmt::exec(&args),

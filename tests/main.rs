@@ -53,6 +53,7 @@ mod spawns;
 mod specs;
 mod stalls;
 mod stats;
+mod survive;
 mod swarm_failures;
 mod swarm_kills;
 mod swarms;

@@ -204,7 +204,9 @@ fn what_cannot_be_interrupted_reads_it_after_its_turn() {
 
 #[test]
 fn an_interrupt_outlives_a_runner_that_is_killed() {
-    let place = Place::new(&format!("{TALKER}\npipeline main {{ task talk {{ prompt \"Begin.\" }}\nresult talk }}"));
+    let place = Place::new(&format!(
+        "{TALKER}\npipeline main {{ task talk {{ prompt \"Begin.\"; survive #false }}\nresult talk }}"
+    ));
     let (mut child, rest) = place.until(&["run", "flow.kdl"], "waits");
     place.swarmc(&["send", "last", "talk", "Later"]).expect(0, &[], &["its next turn reads it"]);
     signal(&child, "KILL");

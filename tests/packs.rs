@@ -545,7 +545,7 @@ agent other provider=local
 context-pack impl {{ goal "Do it"; files "*.txt" summary=#true }}
 pipeline main {{
     edges {{ work -> next }}
-    task work agent=one {{ prompt "Work" context=impl }}
+    task work agent=one {{ prompt "Work" context=impl; survive #false }}
     task next agent=other {{ prompt "Go on:\n<<inbox>>" }}
 }}
 "###,

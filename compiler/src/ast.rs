@@ -73,6 +73,7 @@ pub(crate) struct Workflow {
     pub edition: Option<Name>,
     pub docs_root: Option<Text>,
     pub mode: Option<Spanned<plan::Mode>>,
+    pub survive: plan::Survive,
     /// Where it asks for fixed versions.
     pub locked: Option<Span>,
 }

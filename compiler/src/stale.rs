@@ -214,6 +214,7 @@ fn describe_field(path: &str) -> String {
         ("timeout_ms", "timeout"),
         ("idle_ms", "idle timeout"),
         ("grace_ms", "grace"),
+        ("survives", "survive"),
         ("output.max_bytes", "output size"),
     ];
     let fits =

@@ -72,6 +72,9 @@ pub struct Plan {
     /// The default mode of agents: planning or implementation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
+    /// Which processes go on where their runner is killed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub survive: Survive,
     /// The folder of documents for agents, relative to the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub docs_root: Option<String>,
@@ -118,6 +121,38 @@ pub struct Plan {
     /// The files that the plan was made from, with the digests of their contents.
     pub sources: Vec<SourceFile>,
 }
+
+/// Which processes outlive a runner that is killed, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Survive {
+    /// Which.
+    pub what: Survivors,
+    /// How long they are kept where no runner comes back, in milliseconds.
+    pub for_ms: u64,
+}
+
+impl Default for Survive {
+    /// As the language has it: agents, for an hour.
+    fn default() -> Survive {
+        Survive { what: Survivors::Agents, for_ms: 60 * 60 * 1000 }
+    }
+}
+
+/// The processes that outlive a runner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Survivors {
+    /// None.
+    None,
+    /// Those of agents, and of commands with a `timeout` of [`LONG_COMMAND_MS`] or more.
+    Agents,
+    /// Those of agents and of all commands.
+    All,
+}
+
+/// A command that may take so long outlives its runner, in milliseconds: to start it again costs more than a shim.
+pub const LONG_COMMAND_MS: u64 = 5 * 60 * 1000;
 
 impl Plan {
     /// The pipeline called `name`.

@@ -56,6 +56,9 @@ pub struct Step {
     /// How long a command-line agent that has reported its result may take to exit, in milliseconds; then the runner
     /// ends it, and it counts as done.
     pub grace_ms: u64,
+    /// Whether its processes outlive a runner that is killed; none where [`crate::Plan::survive`] says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survives: Option<bool>,
     /// After how many turns in a row with the same output, messages and changes, or attempts that fail the same check,
     /// the runner asks a person whether it goes on; 0 is never.
     #[serde(default, skip_serializing_if = "crate::is_default")]
@@ -398,6 +401,9 @@ pub struct Output {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Retry {
+    /// Whether an attempt that starts again after a crash of its runner begins a new conversation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fresh: bool,
     /// How many further attempts.
     pub times: u32,
     /// The wait before the first of them in milliseconds; doubled before each next one.

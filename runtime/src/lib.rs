@@ -38,6 +38,7 @@ pub use io::home::{Home, Layout, RunFolder, Runner};
 pub use io::journal::JournalFollower;
 pub use io::orphan_processes::{LeftProcesses, end_survivors};
 pub use io::recording::{RECORDING_VERSION, Recording};
+pub use io::shim::{hold_processes_with, serve_shim};
 pub use io::socket::{activities, answer_gate, request_stop, send_message};
 pub use io::socket_peer::belongs_to_run;
 pub use io::stream::{ANSWER_LIMIT, Decoder, Item, LINE_LIMIT, Report, ToolResult, ToolUse};

@@ -176,7 +176,9 @@ impl RunReport {
                 self.reopening.push((step.clone(), *attempt, *inside));
                 return None;
             }
-            Event::AttemptStarted { step, attempt, .. } | Event::Opened { step, attempt, .. } => {
+            Event::AttemptStarted { step, attempt, .. }
+            | Event::AttemptRejoined { step, attempt }
+            | Event::Opened { step, attempt, .. } => {
                 let index = self.ensure_row(step, record.at);
                 let row = &mut self.rows[index];
                 if row.state == RowState::Blocked {
@@ -189,7 +191,7 @@ impl RunReport {
                         row.summarizer = Some(Box::from(&**agent));
                         Some(Change::SummaryStarted { row: index, agent })
                     }
-                    Event::AttemptStarted { .. } => Some(Change::Step { row: index }),
+                    Event::AttemptStarted { .. } | Event::AttemptRejoined { .. } => Some(Change::Step { row: index }),
                     // The steps inside of it say that it began.
                     _ => None,
                 };

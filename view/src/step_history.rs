@@ -209,7 +209,9 @@ impl<'r> StepHistory<'r> {
             }
             Event::InputsTaken { step: by, inputs } if by == step => self.taken.extend(inputs),
             Event::InputsTaken { step: by, inputs } if by.name == step.name => self.taken_elsewhere.extend(inputs),
-            Event::AttemptStarted { step: by, attempt, .. } if by == step => {
+            Event::AttemptStarted { step: by, attempt, .. } | Event::AttemptRejoined { step: by, attempt }
+                if by == step =>
+            {
                 (self.attempt, self.is_open) = (*attempt, true);
                 std::mem::take(&mut self.taken).into_iter().for_each(|id| self.mark_read(id));
             }

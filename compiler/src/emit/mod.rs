@@ -65,6 +65,7 @@ pub(crate) fn emit_plan(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> O
             .map(|secret| plan::Secret { name: secret.name.value.clone(), env: secret.env.clone() })
             .collect(),
         mode: workflow.and_then(|workflow| workflow.mode.as_ref()).map(|mode| mode.value),
+        survive: workflow.map(|workflow| workflow.survive).unwrap_or_default(),
         docs_root: workflow
             .and_then(|workflow| workflow.docs_root.as_ref())
             .and_then(|path| emitter.workspace_path(path)),

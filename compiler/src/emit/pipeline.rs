@@ -134,6 +134,7 @@ impl Emitter<'_, '_, '_> {
             timeout_ms: ast.timeout_ms,
             idle_ms: ast.idle_ms,
             grace_ms: ast.grace_ms,
+            survives: ast.survives,
             stall: ast.stall,
             keeps_log: lists.logged.contains(&index),
             checks: ast.checks.iter().map(command::emit_command).collect(),

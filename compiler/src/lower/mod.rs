@@ -89,11 +89,27 @@ fn lower_workflow(element: &Element) -> Option<ast::Workflow> {
         edition: element.child("edition").and_then(|edition| argument_name(edition, 0)),
         docs_root: child_argument(element, "docs-root"),
         mode: element.child("mode").and_then(|node| Some(parse_choice(node.argument(0)?, agent::parse_mode))),
+        survive: element.child("survive").map(lower_survive).unwrap_or_default(),
         locked: element
             .child("locked")
             .filter(|node| node.argument(0).is_none_or(|on| on.number == 1))
             .map(|node| node.span),
     })
+}
+
+fn lower_survive(element: &Element) -> swarmc_plan::Survive {
+    let survive = Section::of(element);
+    swarmc_plan::Survive {
+        what: element.argument(0).map_or(swarmc_plan::Survivors::Agents, |what| {
+            parse_choice(what, |word| match word {
+                "none" => swarmc_plan::Survivors::None,
+                "all" => swarmc_plan::Survivors::All,
+                _ => swarmc_plan::Survivors::Agents,
+            })
+            .value
+        }),
+        for_ms: survive.number_of("for"),
+    }
 }
 
 fn lower_import(element: &Element) -> Option<ast::Import> {

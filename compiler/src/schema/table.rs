@@ -6,7 +6,7 @@ use super::pipeline::PIPELINE;
 use super::swarm::SWARM;
 use super::task::{RUN, TASK, TYPE_FIELD};
 use super::test::TEST;
-use super::words::{AGREEMENT, APPROVAL, EDITIONS, EVENTS, LIMITING, MODE, UNATTENDED};
+use super::words::{AGREEMENT, APPROVAL, EDITIONS, EVENTS, LIMITING, MODE, SURVIVORS, UNATTENDED};
 use super::{Argument, Kind, Node, Property, Target, default_argument, optional_argument, required_argument};
 
 pub(super) const NAME: &[Argument] = &[required_argument("NAME", Kind::Name)];
@@ -47,7 +47,7 @@ pub(super) static DESCRIPTION: Node =
 static WORKFLOW: Node =
     Node::new("workflow", "The workflow as a whole; without this node it has the name of its file.")
         .arguments(NAME)
-        .children(&[&DESCRIPTION, &DEFAULT, &EDITION_OF, &DOCS_ROOT, &WORKFLOW_MODE, &LOCKED]);
+        .children(&[&DESCRIPTION, &DEFAULT, &EDITION_OF, &DOCS_ROOT, &WORKFLOW_MODE, &SURVIVE, &LOCKED]);
 
 static DEFAULT: Node =
     Node::new("default", "The pipeline or swarm that `swarmc run` starts; the first pipeline, when left out.")
@@ -56,6 +56,9 @@ static EDITION_OF: Node = Node::new("edition", "The edition of the language that
     .arguments(&[default_argument("EDITION", Kind::Choice(EDITIONS), "2026")]);
 static DOCS_ROOT: Node = Node::new("docs-root", "The folder of the documents that context packs refer to.")
     .arguments(&[required_argument("PATH", Kind::Path)]);
+static SURVIVE: Node = Node::new("survive", "Which processes go on where their runner is killed, until `swarmc resume` takes them over. Each is held by a process of its own, `swarmc shim`.")
+    .arguments(&[default_argument("WHAT", Kind::Choice(SURVIVORS), "agents")])
+    .properties(&[Property::new("for", Kind::Duration, "How long they are kept where no runner comes back.").default("1h")]);
 static WORKFLOW_MODE: Node = Node::new("mode", "What agents are there to do; an agent may set its own mode.")
     .arguments(&[default_argument("MODE", Kind::Choice(MODE), "implementation")]);
 static LOCKED: Node = Node::new(

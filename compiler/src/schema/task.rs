@@ -40,6 +40,7 @@ pub static TASK: Node = Node::new(
     &RETRY,
     &TIMEOUT,
     &GRACE,
+    &SURVIVE,
     &STALL,
     &CHECK,
     &CONCURRENCY,
@@ -168,12 +169,23 @@ static RETRY: Node = Node::new("retry", "Further attempts after a failed one.")
         Property::new("backoff", Kind::Duration, "The wait before the first of them, doubled before each next one.")
             .default("1s"),
         Property::new("max", Kind::Duration, "The longest wait.").default("5m"),
+        Property::new(
+            "fresh",
+            Kind::Bool,
+            "Whether an attempt that starts again after a crash begins a new conversation, and does not go on with the one that it was in.",
+        )
+        .default("#false"),
     ]);
 static TIMEOUT: Node = Node::new("timeout", "The time of one attempt at most; no limit, when left out.")
     .arguments(&[optional_argument("TIME", Kind::Duration)])
     .properties(&[Property::new("idle", Kind::Duration, "The time without a byte of output at most.")]);
 static GRACE: Node = Node::new("grace", "How long an agent that has reported its result may take to exit.")
     .arguments(&[default_argument("TIME", Kind::Duration, "30s")]);
+static SURVIVE: Node = Node::new(
+    "survive",
+    "Whether its processes go on where the runner is killed; as `survive` of the workflow says, when left out.",
+)
+.arguments(&[optional_argument("ON", Kind::Bool)]);
 static STALL: Node = Node::new(
     "stall",
     "After how many turns in a row with the same output, messages and changes, or attempts that fail the same check, the \

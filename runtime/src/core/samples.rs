@@ -117,7 +117,7 @@ pub(crate) fn step(name: &str) -> Step {
         name: name.to_owned(),
         body: Body::Run(Command::Argv(vec!["true".to_owned()])),
         output: Output { max_bytes: 102_400, ..Output::default() },
-        retry: Retry { times: 0, backoff_ms: 0, max_backoff_ms: 60_000 },
+        retry: Retry { times: 0, backoff_ms: 0, max_backoff_ms: 60_000, fresh: false },
         grace_ms: 30_000,
         ..Step::default()
     }

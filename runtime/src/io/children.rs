@@ -113,14 +113,25 @@ pub(crate) fn reap_child(mut child: Child) -> Option<ExitStatus> {
     status
 }
 
-/// The living processes below this one. None where it does not adopt orphans, since their owner is then unknown.
-pub(crate) fn list_descendants() -> Option<BTreeSet<i32>> {
-    let before = BEFORE.get()?;
-    let is_new = |child: &i32| !start_time(*child).is_some_and(|started| before.contains(&(*child, started)));
-    // Without a child there is nothing below it: all processes of a machine need not be looked at for that.
-    if own_children().is_some_and(|children| !children.iter().any(is_new)) {
-        return Some(BTreeSet::new());
+/// These processes, as far as they live, and the living ones below them.
+pub(crate) fn list_below(processes: &BTreeSet<i32>) -> BTreeSet<i32> {
+    let mut below = group_by_parent();
+    let living: BTreeSet<i32> =
+        below.values().flatten().copied().filter(|process| processes.contains(process)).collect();
+    let mut found = living.clone();
+    let mut next: Vec<i32> = living.into_iter().collect();
+    while let Some(process) = next.pop() {
+        for child in below.remove(&process).unwrap_or_default() {
+            if found.insert(child) {
+                next.push(child);
+            }
+        }
     }
+    found
+}
+
+/// The living processes of this machine by their parents.
+fn group_by_parent() -> BTreeMap<i32, Vec<i32>> {
     let mut below: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
@@ -131,6 +142,18 @@ pub(crate) fn list_descendants() -> Option<BTreeSet<i32>> {
         });
         below.entry(parent.unwrap_or(0)).or_default().push(process);
     }
+    below
+}
+
+/// The living processes below this one. None where it does not adopt orphans, since their owner is then unknown.
+pub(crate) fn list_descendants() -> Option<BTreeSet<i32>> {
+    let before = BEFORE.get()?;
+    let is_new = |child: &i32| !start_time(*child).is_some_and(|started| before.contains(&(*child, started)));
+    // Without a child there is nothing below it: all processes of a machine need not be looked at for that.
+    if own_children().is_some_and(|children| !children.iter().any(is_new)) {
+        return Some(BTreeSet::new());
+    }
+    let mut below = group_by_parent();
     let mut found = BTreeSet::new();
     let mut next = vec![getpid().as_raw_nonzero().get()];
     while let Some(process) = next.pop() {
@@ -145,7 +168,7 @@ pub(crate) fn list_descendants() -> Option<BTreeSet<i32>> {
 }
 
 /// Reaps the orphans that have ended.
-fn reap_orphans() {
+pub(crate) fn reap_orphans() {
     let orphans = || list_children().into_iter().filter(|child| !lock_started().contains(child));
     if orphans().next().is_none() {
         return;

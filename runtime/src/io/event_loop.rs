@@ -65,6 +65,13 @@ impl<F: AsFd> Drop for Registered<'_, F> {
     }
 }
 
+impl<F: AsFd> Registered<'_, F> {
+    /// What is waited for.
+    pub(crate) fn get(&self) -> &F {
+        &self.fd
+    }
+}
+
 impl<F: AsFd> AsFd for Registered<'_, F> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()

@@ -8,19 +8,17 @@
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
-use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, getpid, getppid, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, getpid, getppid, kill_process_group};
 
 use crate::io::children::list_descendants;
+use crate::io::ending::{describe_count, end_all};
 use crate::io::home::{Lock, RunFolder};
-use crate::io::proc_status::{group_ends, group_lives, start_time};
+use crate::io::proc_status::{boot_id, group_lives, start_time};
+use crate::io::shim;
 use crate::io::socket_peer::MARK;
 use crate::types::error::RunError;
 use crate::types::event::{Event, Process};
-
-/// Between TERM and KILL.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// Ends the processes that outlived the runner of `folder`, if no process runs it now. Returns how many there were, as
 /// the subject of a sentence; none if there were none.
@@ -29,12 +27,13 @@ const GRACE: Duration = Duration::from_secs(5);
 /// A process runs it, or its journal cannot be read.
 pub fn end_survivors(folder: &RunFolder) -> Result<Option<String>, RunError> {
     let _lock = Lock::acquire_lock(folder)?;
+    let held = shim::stop_all_shims(&folder.path);
     let records = folder.read_records()?;
     let recorded = records.into_iter().filter_map(|record| match record.event {
         Event::ProcessStarted { process, .. } => Some(process),
         _ => None,
     });
-    Ok(end_orphans(&folder.id, recorded))
+    Ok(end_orphans(&folder.id, recorded, &BTreeSet::new()).or_else(|| describe_count(held)))
 }
 
 /// What runs have left of processes. It looks at all processes of this machine once, when the first run is counted.
@@ -70,20 +69,37 @@ fn all_marked() -> BTreeMap<String, BTreeSet<i32>> {
 /// Whether the group of a recorded process still has a living one, and no other process has taken its number.
 fn is_alive(process: &Process) -> bool {
     let is_there = start_time(process.group) == Some(process.started) && process.started != 0;
+    // Since another boot, or on another machine, the numbers are those of other processes.
+    let is_there = is_there && process.boot.is_none_or(|boot| boot_id() == Some(boot));
     is_there && Pid::from_raw(process.group).is_some_and(group_lives)
 }
 
-/// Ends what this process has left of `run`. Says how many processes there were, as the subject of a sentence; none
-/// where there was none.
-pub(crate) fn end_own(run: &str) -> Option<String> {
-    end_all(BTreeSet::new(), || list_descendants().unwrap_or_else(|| find_marked(run)))
+/// Ends what this process has left of the run in `folder`; `has_former` says that processes of former runners went on in
+/// it. Says how many processes there were, as the subject of a
+/// sentence; none where there was none.
+pub(crate) fn end_own(folder: &RunFolder, has_former: bool) -> Option<String> {
+    // What a former runner started is below none of ours.
+    let held = shim::stop_all_shims(&folder.path);
+    let ended = end_all(BTreeSet::new(), || match list_descendants() {
+        Some(descendants) if held == 0 && !has_former => descendants,
+        descendants => descendants.into_iter().flatten().chain(find_marked(&folder.id)).collect(),
+    });
+    ended.or_else(|| describe_count(held))
 }
 
-/// Ends what another process has left of `run`: `recorded` processes and those that carry its mark. Says how many there
-/// were, as [`end_own`] does.
-pub(crate) fn end_orphans(run: &str, recorded: impl IntoIterator<Item = Process>) -> Option<String> {
+/// Ends what another process has left of `run`: `recorded` processes and those that carry its mark, but none of what is
+/// held by the `shims` that go on. Says how many there were, as [`end_own`] does.
+pub(crate) fn end_orphans(
+    run: &str,
+    recorded: impl IntoIterator<Item = Process>,
+    shims: &BTreeSet<i32>,
+) -> Option<String> {
     let mut groups = BTreeSet::new();
+    let kept = shim::list_below_shims(shims);
     for process in recorded {
+        if kept.contains(&process.group) {
+            continue;
+        }
         if let (true, Some(group)) = (is_alive(&process), Pid::from_raw(process.group)) {
             // A process that has ended meanwhile needs no signal.
             let _ = kill_process_group(group, Signal::TERM);
@@ -93,42 +109,11 @@ pub(crate) fn end_orphans(run: &str, recorded: impl IntoIterator<Item = Process>
     end_all(groups, || {
         let mut found = list_descendants().unwrap_or_default();
         found.extend(find_marked(run));
+        // Looked up again, as they may start others meanwhile.
+        let kept = shim::list_below_shims(shims);
+        found.retain(|process| !kept.contains(process));
         found
     })
-}
-
-/// Ends the processes that `found` finds, and the groups that were told to end.
-fn end_all(groups: BTreeSet<i32>, found: impl Fn() -> BTreeSet<i32>) -> Option<String> {
-    let mut left = found();
-    let all: BTreeSet<i32> = groups.union(&left).copied().collect();
-    if all.is_empty() {
-        return None;
-    }
-    signal_processes(&left, Signal::TERM);
-    for group in groups.into_iter().filter_map(Pid::from_raw) {
-        group_ends(group, GRACE);
-    }
-    let deadline = Instant::now() + GRACE;
-    while !left.is_empty() {
-        std::thread::sleep(Duration::from_millis(10));
-        left = found();
-        let late = Instant::now() >= deadline;
-        signal_processes(&left, if late { Signal::KILL } else { Signal::TERM });
-        if Instant::now() >= deadline + GRACE {
-            break;
-        }
-    }
-    Some(match all.len() {
-        1 => "1 process".to_owned(),
-        several => format!("{several} processes"),
-    })
-}
-
-fn signal_processes(processes: &BTreeSet<i32>, signal: Signal) {
-    for process in processes.iter().copied().filter_map(Pid::from_raw) {
-        // A process that has ended meanwhile needs no signal.
-        let _ = kill_process(process, signal);
-    }
 }
 
 /// The living processes with the mark of `run`, ourselves and those we run under left out.

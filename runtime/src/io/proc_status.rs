@@ -2,9 +2,12 @@
 //!
 //! Invariant: a process that has ended and is not reaped does not live.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+
+use crate::types::event::BootId;
 
 /// Sends a signal to all processes of a group.
 pub(crate) fn end_group(group: Pid, signal: Signal) {
@@ -45,6 +48,12 @@ pub(crate) fn group_lives(group: Pid) -> bool {
 /// When process `pid` started, in clock ticks since boot; none when there is no such process.
 pub(crate) fn start_time(pid: i32) -> Option<u64> {
     read_stat(pid, |fields| fields.get(19)?.parse().ok())
+}
+
+/// The boot of this machine; none where the system has no number for it.
+pub(crate) fn boot_id() -> Option<BootId> {
+    static BOOT: OnceLock<Option<BootId>> = OnceLock::new();
+    *BOOT.get_or_init(|| std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.try_into().ok())
 }
 
 /// Whether a process was stopped, by a signal or by a tracer.

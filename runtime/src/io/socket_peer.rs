@@ -21,6 +21,9 @@ use crate::types::event::StepId;
 /// The variable by which a process of a run is known, whatever became of its process group.
 pub(crate) const MARK: &str = "SWARM_RUN";
 
+/// The first argument of a program that holds processes of runs.
+pub(crate) const SHIM: &str = "shim";
+
 /// How many ancestors of a process are looked at: only a process that hides has more.
 const DEEPEST: usize = 4096;
 
@@ -113,6 +116,17 @@ impl Processes {
     }
 }
 
+/// The process at the other end of a connection, where it still lives.
+pub(crate) fn living_peer(connection: impl AsFd) -> Option<i32> {
+    let pid = socket_peercred(&connection).ok()?.pid.as_raw_nonzero().get();
+    match getsockopt(&connection, PeerPidfd) {
+        Ok(process) => lives(&process).then_some(pid),
+        // A kernel before 6.5 does not know it.
+        Err(Errno::ENOPROTOOPT) => Some(pid),
+        Err(_) => None,
+    }
+}
+
 /// Whether a process of this machine belongs to any run: it, or an ancestor, was started with the mark of one.
 pub fn belongs_to_run(process: i32) -> bool {
     let marked = |process: i32| {
@@ -123,7 +137,13 @@ pub fn belongs_to_run(process: i32) -> bool {
     };
     // One that hides behind processes without end is no person either.
     let above = (0..WALKS).find_map(|_| upwards(process, 0)).unwrap_or_default();
-    above.is_empty() || above.iter().any(|standing| marked(standing.process))
+    above.is_empty() || above.iter().any(|standing| marked(standing.process) || is_shim(standing.process))
+}
+
+/// Whether a process holds one of a run: orphans of that are below it.
+fn is_shim(process: i32) -> bool {
+    let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    line.split(|&byte| byte == 0).nth(1) == Some(SHIM.as_bytes())
 }
 
 /// Whether the process behind a handle has not ended.

@@ -31,7 +31,7 @@ pub use super::step_id::{AttemptId, StepId};
 pub use super::usage::{Reserved, Usage};
 pub use failure::{Failure, RunStatus, SkipReason, Status};
 pub use outcome::{Outcome, Reused};
-pub use record::{Process, Record};
+pub use record::{BootId, Process, Record};
 pub(crate) use room::{can_inline, escaped_length, truncate_message};
 
 /// The version of the events that this build writes, and the newest it reads.
@@ -114,6 +114,14 @@ pub enum Event {
         /// The agent that sums up files for the attempt after this one, which is then no try of the step's turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         summarizer: Option<Arc<str>>,
+    },
+    /// An attempt that an earlier runner had begun goes on in this one: its processes outlived that runner, or have
+    /// ended since.
+    AttemptRejoined {
+        /// The step.
+        step: StepId,
+        /// The attempt.
+        attempt: u32,
     },
     /// The attempt's process exists.
     ProcessStarted {

@@ -24,7 +24,9 @@ fn build_timeline(run: &FollowedRun) -> documents::Timeline {
     let mut lanes = Lanes::default();
     for record in &run.past.records {
         match &record.event {
-            Event::AttemptStarted { step, attempt, .. } => lanes.begin(run, (step, *attempt), record.at, "running"),
+            Event::AttemptStarted { step, attempt, .. } | Event::AttemptRejoined { step, attempt } => {
+                lanes.begin(run, (step, *attempt), record.at, "running")
+            }
             // A gate waits for a person, and has no attempt.
             Event::GateOpened { step, .. } => lanes.begin(run, (step, 0), record.at, "waiting"),
             Event::GateAnswered { step, .. } => lanes.end((step, 0), record.at, "succeeded"),

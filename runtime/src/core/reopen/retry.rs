@@ -177,7 +177,7 @@ impl Finder<'_> {
         });
         match &record.event {
             Event::ConditionJudged { error: Some(_), .. } => seen.fate = Some(Fate::Failed),
-            Event::AttemptStarted { attempt, .. } => {
+            Event::AttemptStarted { attempt, .. } | Event::AttemptRejoined { attempt, .. } => {
                 (seen.attempt, seen.started, seen.fate) = (*attempt, true, None);
             }
             Event::Opened { attempt, items, .. } => {

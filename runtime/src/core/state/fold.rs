@@ -47,6 +47,11 @@ impl State {
                     self.attempt_started(key, *attempt, (*reserved, summarizer.as_ref()), record.at);
                 }
             }
+            Event::AttemptRejoined { step, attempt } => {
+                if let Some(key) = self.find_unsettled(step) {
+                    self.attempt_rejoined(key, *attempt);
+                }
+            }
             Event::ProcessStarted { step, attempt, process } => {
                 if let Some(key) = self.find_unsettled(step)
                     && self.step(key).phase == Phase::Running
@@ -259,6 +264,17 @@ impl State {
         self.mark_started(key);
         self.enter_phase(key, Phase::Running);
         // One that was begun before the runner ended goes on.
+        self.look_at(key);
+    }
+
+    /// What it reserved is still reserved, and what it read it has read.
+    fn attempt_rejoined(&mut self, key: Key, attempt: u32) {
+        let step = self.step(key);
+        if step.attempt != attempt || step.phase != Phase::Ready {
+            return;
+        }
+        self.mark_started(key);
+        self.enter_phase(key, Phase::Running);
         self.look_at(key);
     }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use swarmc_plan::{Ability, Agent, Connection, PromptBody, PromptDelivery, Provider, Recorded, Step};
+use swarmc_plan::{Ability, Agent, Body, Connection, PromptBody, PromptDelivery, Provider, Recorded, Step};
 
 use super::driver::Driver;
 use super::eval::{from_render_error, render_failure};
@@ -16,15 +16,20 @@ use crate::io::executor::{
     Acp, AgentTurn, Candidate, Model, Program, Role, Session, ToolGrant, Transport, may_pass, to_argument,
 };
 use crate::io::files::{FileWorkspaceSpec, describe_folder};
+use crate::io::recording::Source;
 use crate::io::tools::Grant;
 use crate::types::answer::{self, OutputValidator};
 use crate::types::chat::{Question, Tool};
 use crate::types::effective_prompt::{Block, Effective};
-use crate::types::event::{Failure, StepId};
+use crate::types::event::{Failure, StepId, Usage};
 use crate::types::swarm::TurnId;
 
 /// The agents in a chain of fallbacks at most, the first one included.
 const LONGEST_CHAIN: usize = 16;
+
+/// What an agent is sent in the conversation that a crash cut off.
+const AFTER_CRASH: &str = "The program that runs you was ended in the middle of your turn, and so were you. Your task and \
+your folder are the same. Look at what you have done so far, go on from there, and answer as you were asked to.";
 
 /// An attempt for which an agent is asked.
 pub(super) struct Attempt<'a> {
@@ -56,7 +61,10 @@ impl Driver<'_> {
         };
         let mut effective = effective;
         effective.0.extend(attempt.files.map(|file_workspace| Block::new("system", describe_folder(file_workspace))));
-        let delta = key.map(|key| self.render_delta(key, attempt)).transpose()?.flatten();
+        let delta = match key.filter(|&key| self.resumes_crashed(key, attempt)) {
+            Some(_) => Some(AFTER_CRASH.to_owned()),
+            None => key.map(|key| self.render_delta(key, attempt)).transpose()?.flatten(),
+        };
         let told = (&effective, delta.as_deref());
         let takers = self.fallback_chain(&body.agent).into_iter().map(|name| self.build_candidate(name, told, attempt));
         let takers = takers.collect::<Result<Vec<Candidate>, Failure>>()?;
@@ -150,9 +158,11 @@ impl Driver<'_> {
             Err(failure) => return Err(failure),
         };
         // Only a conversation that goes on knows the rest of the prompt.
-        let prompt = delta.filter(|_| door.session().is_some()).map_or_else(|| effective.text(), str::to_owned);
+        let delta = delta.filter(|_| door.session().is_some());
+        let prompt = delta.map_or_else(|| effective.text(), str::to_owned);
+        let fresh = delta.filter(|delta| *delta == AFTER_CRASH).map(|_| effective.text());
         let (agent, login, provider) = (agent.name.clone(), provider.login.clone(), provider.name.clone());
-        Ok(Candidate { agent, provider, prompt, effective, system, environment, login, door })
+        Ok(Candidate { agent, provider, prompt, fresh, effective, system, environment, login, door })
     }
 
     /// Adds to the environment of a program which agent of which swarm it is, and what it needs to call the tools of its
@@ -263,10 +273,36 @@ impl Driver<'_> {
         list_tools(&self.evaluator.resolve_reach(&self.state, key))
     }
 
+    /// Whether an attempt starts again after a crash of its runner, and its agent is to go on with its conversation, of which
+    /// the attempt had told the id.
+    fn resumes_crashed(&self, key: Key, attempt: &Attempt<'_>) -> bool {
+        let is_live = matches!(self.evaluator.source, Source::Live) && self.world.is_real();
+        let has_fallback = || match &attempt.step.body {
+            Body::Prompt(body) => self.fallback_chain(&body.agent).len() > 1,
+            _ => true,
+        };
+        is_live
+            && attempt.role == Role::Turn
+            && attempt.member.is_none()
+            && !attempt.step.retry.fresh
+            && self.attempts.restarted.contains(&(attempt.id.clone(), attempt.number))
+            && self.state.talk_of(key).is_some_and(may_pass)
+            // The conversation does not know what has arrived since.
+            && self.state.fresh_inputs(key).is_empty()
+            && !has_fallback()
+    }
+
     /// The conversation that a turn of `agent` continues.
     fn find_session(&self, agent: &Agent, attempt: &Attempt<'_>) -> Option<Session> {
         let key = self.state.find_step(attempt.id).filter(|_| attempt.role != Role::SumsUp)?;
-        let (id, used) = self.state.find_session(key, &agent.name, attempt.step.session.as_deref())?;
+        let known = self.state.find_session(key, &agent.name, attempt.step.session.as_deref());
+        let crashed = self.state.talk_of(key).filter(|_| self.resumes_crashed(key, attempt));
+        let (id, used) = match (known, crashed) {
+            // It went on with a conversation that others had begun.
+            (Some((id, used)), Some(crashed)) if id == crashed => (id, used),
+            (_, Some(crashed)) => (crashed, Usage::default()),
+            (known, None) => known?,
+        };
         // The id becomes an argument of a command: it must not look like an option, for example.
         if !may_pass(id) {
             self.notices.send(format!(

@@ -210,7 +210,7 @@ impl Driver<'_> {
         if let Some(WaitingTask { fixed, reply, .. }) = self.requests.take_task(verdict.id) {
             let Request { agent, wants, .. } = &waiting.request;
             let leave = self.make_decision((agent, wants), &verdict, fixed);
-            // Held back there until the record below is durable.
+            // HeldAttempt back there until the record below is durable.
             self.requests.replies.decide(reply, leave);
         }
         self.record(Event::ApprovalAnswered { step, attempt, verdict });

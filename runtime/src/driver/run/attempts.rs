@@ -1,5 +1,6 @@
 //! Attempts, from the order to start one to the record of its end.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::driver::Driver;
@@ -7,13 +8,44 @@ use super::eval::{self, file_summaries};
 use super::prepare::Prepared;
 use super::reuse::{Decision, SWARM};
 use crate::core::state::budget::Refusal;
+use crate::io::executor::Job;
+use crate::io::home::create_private;
+use crate::io::shim::stop_shims;
 use crate::types::event::{self, Content, Event, Failure, StepId};
 use crate::types::usage::compute_cost;
+
+/// In the folder of an attempt's processes: the attempt began in the conversation of one that a crash cut off.
+const RESUMED: &str = "resumed";
+
+/// Makes room for the processes of an attempt that starts: what an earlier start of it left is ended and removed.
+fn begin_folder(job: &Job) -> Result<(), String> {
+    let Some(survival) = &job.survival else { return Ok(()) };
+    let failed = |error: std::io::Error| format!("`{}` cannot be cleared: {error}", survival.folder.display());
+    remove_processes(&survival.folder).map_err(failed)?;
+    match job.work.candidates().iter().any(|taker| taker.fresh.is_some()) {
+        true => create_private(&survival.folder, true)
+            .and_then(|()| std::fs::write(survival.folder.join(RESUMED), ""))
+            .map_err(failed),
+        false => Ok(()),
+    }
+}
+
+/// Ends what is held in the folder of an attempt, and removes the folder.
+fn remove_processes(folder: &Path) -> std::io::Result<()> {
+    stop_shims(folder);
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
 
 impl Driver<'_> {
     /// Starts an attempt. Where files of its packs are to be summed up first, that is what this attempt does, and the one
     /// after it is the turn.
     pub(super) fn start_attempt(&mut self, step: StepId, attempt: u32) {
+        if self.attempts.take_held(&step, attempt) && self.rejoin_attempt(&step, attempt) {
+            return;
+        }
         self.attempts.made.allow_summaries(!self.world.is_rehearsed() && !self.world.is_planned());
         let mut prepared = self.prepare_attempt(&step, attempt, &[]);
         // Whatever else reads a pack in this attempt takes the summaries that there are.
@@ -65,6 +97,11 @@ impl Driver<'_> {
         if let Decision::Run(Some(reason)) = &decision {
             self.record_miss(&step, attempt, reason.clone());
         }
+        if let Ok(Prepared::Job(job)) = &prepared
+            && let Err(error) = begin_folder(job)
+        {
+            return self.give_up(error);
+        }
         self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved, summarizer });
         self.notices.warn_of_usage(&self.state);
         if !wanted.is_empty() {
@@ -74,7 +111,10 @@ impl Driver<'_> {
             return self.take_result(step, attempt, *taken);
         }
         let outcome = match prepared {
-            Ok(Prepared::Job(job)) => {
+            Ok(Prepared::Job(mut job)) => {
+                if let Some(survival) = &mut job.survival {
+                    survival.epoch = self.records.seq;
+                }
                 return self.attempts.start(*job);
             }
             Ok(Prepared::Text(text)) => {
@@ -85,6 +125,41 @@ impl Driver<'_> {
             Err(failure) => event::Outcome { failure: Some(failure), ..event::Outcome::default() },
         };
         self.end_attempt(step, attempt, outcome);
+    }
+
+    /// Goes on with an attempt that a former runner has begun. False where it cannot: it starts again.
+    fn rejoin_attempt(&mut self, step: &StepId, attempt: u32) -> bool {
+        // It goes on in the conversation in which it began.
+        let folder = self.outputs.layout.processes_folder(step, attempt);
+        if !folder.join(RESUMED).exists() {
+            self.attempts.restarted.remove(&(step.clone(), attempt));
+        }
+        let prepared = self.prepare_attempt(step, attempt, &[]);
+        // The former runner has recorded what the attempt reads.
+        self.attempts.made.take_packs();
+        let Ok(Prepared::Job(mut job)) = prepared else { return false };
+        let Some(survival) = &mut job.survival else { return false };
+        self.record(Event::AttemptRejoined { step: step.clone(), attempt });
+        (survival.rejoins, survival.epoch) = (true, self.records.seq);
+        self.attempts.start(*job);
+        true
+    }
+
+    /// Removes what lies of the processes of an attempt, once the record of its end is on disk: until then another runner
+    /// may need it.
+    fn forget_processes(&mut self, step: &StepId, attempt: u32) {
+        let folder = self.outputs.layout.processes_folder(step, attempt);
+        if !self.world.is_real() || !folder.exists() {
+            return;
+        }
+        let durable = self.records.durable_later();
+        match self.services.reactor.handle() {
+            Ok(handle) => {
+                // Nothing waits for it, and what stays behind is removed with the run.
+                handle.spawn_blocking(move || durable() && remove_processes(&folder).is_ok());
+            }
+            Err(problem) => self.give_up(problem),
+        }
     }
 
     /// An attempt has ended.
@@ -104,6 +179,7 @@ impl Driver<'_> {
         // Ahead of the record, whose number it notes.
         self.note_end(&step);
         self.record(Event::AttemptEnded { step: step.clone(), attempt, outcome });
+        self.forget_processes(&step, attempt);
         self.notices.warn_of_usage(&self.state);
         if self.state.is_asking(&step) {
             self.escalate(step);

@@ -56,6 +56,7 @@ impl Driver<'_> {
         // A former process may have died between a record and what follows from it.
         if self.records.floor > 0 {
             self.outputs.mend(&self.state);
+            self.attempts.restarted = self.state.open_steps().map(|open| (open.step, open.attempt)).collect();
             self.deliver_decided();
             self.decide_outlasting();
             self.note_sent();

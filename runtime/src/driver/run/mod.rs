@@ -62,12 +62,13 @@ use crate::io::artifact::Watches;
 use crate::io::children;
 use crate::io::control::Control;
 use crate::io::executor::{self, FileWriter, ObserverHandle, Pool};
-use crate::io::home::{Home, Lock, RunConfig, RunFolder};
+use crate::io::home::{ATTEMPTS, Home, Lock, RunConfig, RunFolder};
 use crate::io::journal::{FileJournal, Journal};
 use crate::io::llm::Models;
 use crate::io::process::Poller;
 use crate::io::reactor::Reactor;
 use crate::io::recording::{self, Recorder, Recording, Redactions, Replay, Source};
+use crate::io::shim::HeldAttempt;
 use crate::io::socket::Socket;
 use crate::io::socket_peer::Processes;
 use crate::io::worktree::{Repository, Worktrees};
@@ -242,6 +243,7 @@ pub fn start_run(
         clock: 0,
         first: FirstRecord::Recorded(Box::new(started)),
         headless: options.headless,
+        held: BTreeMap::new(),
         notices,
         journal: Box::new(journal),
         reuse: facts.reuse,
@@ -273,6 +275,8 @@ struct RunSetup<'a> {
     notices: Vec<String>,
     journal: Box<dyn Journal>,
     headless: bool,
+    /// The attempts of a former runner that go on.
+    held: BTreeMap<(StepId, u32), HeldAttempt>,
     /// Where answers come from.
     source: Source,
     /// Where the recording goes when the run has ended.
@@ -326,7 +330,7 @@ impl RunSetup<'_> {
     ) -> Result<Outcome, RunError> {
         let RunSetup { folder, plan, pipeline, params, stdin, process_env, mut state, last, clock, first, .. } = self;
         let trees = self.trees.map(Arc::new);
-        let (journal, headless, record) = (self.journal, self.headless, self.record);
+        let (journal, headless, record, held) = (self.journal, self.headless, self.record, self.held);
         let world = match &self.source {
             Source::Replayed(replay) => world::World::Recorded(Box::new(replay::Replaying::new(Arc::clone(replay))?)),
             Source::Live | Source::Recorded(_) => world::World::Real,
@@ -368,12 +372,19 @@ impl RunSetup<'_> {
         let pool = Pool::new(pool_services, children::at_most(state.graph().concurrency()), poller);
         control.attach(inputs.clone());
         let agent_server = AgentServer::new(&folder.path, inputs.clone(), Arc::clone(&reactor), processes);
+        let has_former = !held.is_empty();
+        for ((step, attempt), held) in &held {
+            // Ahead of every session: the first one opens the port.
+            if let Some(living) = &held.living {
+                agent_server.expect_former(step, *attempt, living.token.as_deref(), living.tools.as_deref());
+            }
+        }
         let mut run_loop = Driver {
             evaluator,
             state,
             records: Records::new(journal, last, clock, Time::System),
             queue: InputQueue::new(receiver, stepwise),
-            attempts: Attempts::new(Some(pool)),
+            attempts: Attempts::new(Some(pool), held),
             requests: Requests::new(headless),
             teams: swarms::RunningSwarms::default(),
             outputs: Outputs::new(folder.clone(), layout, Box::new(folder), Some((file_writer, scribbling))),
@@ -397,8 +408,12 @@ impl RunSetup<'_> {
             observer_handle.send_notice(problem);
         }
         // Nothing else would end a process that left its group to stay.
-        if let Some(survivors) = orphan_processes::end_own(&run_loop.outputs.folder.id) {
+        if let Some(survivors) = orphan_processes::end_own(&run_loop.outputs.folder, has_former) {
             observer_handle.send_notice(format!("{survivors} left by the run: ended"));
+        }
+        if run_loop.state.final_status().is_some() {
+            // It fails where no process was held, and then there is nothing to remove.
+            let _ = std::fs::remove_dir_all(run_loop.outputs.folder.path.join(ATTEMPTS));
         }
         // A run that can be resumed still needs them.
         if let (Some(trees), Some(_)) = (trees, run_loop.state.final_status()) {

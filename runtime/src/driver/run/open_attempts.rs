@@ -1,11 +1,12 @@
 //! The attempts that threads have, and those that are about to start.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::eval::Made;
 use super::eval::file_summaries::Wanted;
 use crate::io::executor::{Job, Pool};
+use crate::io::shim::HeldAttempt;
 use crate::types::cancel::Cancel;
 use crate::types::event::StepId;
 use crate::types::user_request::StopLevel;
@@ -26,13 +27,17 @@ pub(super) struct Attempts<'a> {
     pub made: Made,
     /// The files that are summed up in the attempts that do that.
     pub summing: HashMap<(StepId, u32), Vec<Wanted>>,
+    /// The attempts of a former runner that go on, and have not begun in this one.
+    held: BTreeMap<(StepId, u32), HeldAttempt>,
+    /// The attempts that a former runner had begun, and that start again where they do not go on.
+    pub restarted: BTreeSet<(StepId, u32)>,
     /// What a person wants.
     wish: Option<StopLevel>,
 }
 
 impl<'a> Attempts<'a> {
-    /// No attempts yet; `pool` carries them out, where the world is to.
-    pub(super) fn new(pool: Option<Pool<'a>>) -> Attempts<'a> {
+    /// No attempts yet; `pool` carries them out, where the world is to, and `held` go on.
+    pub(super) fn new(pool: Option<Pool<'a>>, held: BTreeMap<(StepId, u32), HeldAttempt>) -> Attempts<'a> {
         Attempts {
             pool,
             jobs: Vec::new(),
@@ -40,8 +45,15 @@ impl<'a> Attempts<'a> {
             ended: HashMap::new(),
             made: Made::default(),
             summing: HashMap::new(),
+            held,
+            restarted: BTreeSet::new(),
             wish: None,
         }
+    }
+
+    /// Whether a former runner has left something of an attempt that is about to begin in this one.
+    pub(super) fn take_held(&mut self, step: &StepId, attempt: u32) -> bool {
+        self.held.remove(&(step.clone(), attempt)).is_some()
     }
 
     /// What carries attempts out, until the run ends.

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use swarmc_plan::{Body, Capability, EnvValue, Environment, PackRule, Pipeline, Provider, Step};
+use swarmc_plan::{
+    Body, Capability, EnvValue, Environment, LONG_COMMAND_MS, PackRule, Pipeline, Provider, Step, Survivors,
+};
 
 use super::agent::Attempt;
 use super::driver::Driver;
@@ -15,8 +17,9 @@ use super::values::View;
 use super::{mcp_config, worktree_names};
 use crate::core::graph::Key;
 use crate::io::agent_api::{ToolSpec, list_tools};
-use crate::io::executor::{Job, Role, Transport, Work};
+use crate::io::executor::{Job, Role, Survival, Transport, Work};
 use crate::io::files;
+use crate::io::shim;
 use crate::io::worktree::Tree;
 use crate::types::answer;
 use crate::types::artifact::ArtifactKind;
@@ -135,6 +138,7 @@ impl Driver<'_> {
             _ => self.build_environment(step, None, &view, (id, attempt, role))?,
         };
         let pipeline = self.evaluator.pipeline(&self.state, key.frame);
+        let survival = self.find_survival(step, &work, (id, attempt, role));
         Ok(Prepared::Job(Box::new(Job {
             step: id.clone(),
             attempt,
@@ -159,8 +163,35 @@ impl Driver<'_> {
                 Role::SumsUp => file_summaries::ANSWER,
                 Role::Turn | Role::Mends => usize::try_from(step.output.max_bytes).unwrap_or(usize::MAX).max(1),
             },
+            survival,
             cancel: Arc::new(Cancel::default()),
         })))
+    }
+
+    /// How the processes of an attempt outlive this runner: those of agents do, and those of long commands.
+    fn find_survival(&self, step: &Step, work: &Work, (id, attempt, role): (&StepId, u32, Role)) -> Option<Survival> {
+        if !shim::can_hold() || !self.world.is_real() || role == Role::SumsUp {
+            return None;
+        }
+        let is_program = |door: &Transport| matches!(door, Transport::Program(_) | Transport::Acp(_));
+        let survive = self.evaluator.plan.survive;
+        let is_agent = match work {
+            Work::Agent(asked) if asked.takers.iter().any(|taker| is_program(&taker.door)) => true,
+            Work::Command { .. } => false,
+            _ => return None,
+        };
+        let by_default = match survive.what {
+            Survivors::None => false,
+            Survivors::Agents => is_agent || step.timeout_ms.is_some_and(|timeout| timeout >= LONG_COMMAND_MS),
+            Survivors::All => true,
+        };
+        step.survives.unwrap_or(by_default).then(|| Survival {
+            run: self.outputs.folder.path.clone(),
+            folder: self.outputs.layout.processes_folder(id, attempt),
+            orphan_limit: Duration::from_millis(survive.for_ms),
+            epoch: 0,
+            rejoins: false,
+        })
     }
 
     /// Whether what a turn changes is kept: that of an agent that can change something, and that of a command that is a

@@ -16,14 +16,15 @@ use super::{
 };
 use crate::core::reopen::{self, Retry};
 use crate::core::reopened_records::effective;
-use crate::core::state::State;
+use crate::core::state::{Open, State};
 use crate::io::control::Control;
-use crate::io::home::{Home, Lock, RunFolder};
+use crate::io::home::{Home, Layout, Lock, RunFolder};
 use crate::io::input::Inputs;
 use crate::io::journal::{self, FileJournal};
+use crate::io::shim::{HeldAttempt, find_held};
 use crate::io::{orphan_processes, recording};
 use crate::types::error::{JournalError, RunError};
-use crate::types::event::{self, Content, Event, Record};
+use crate::types::event::{self, Content, Event, Record, StepId};
 use crate::types::observer::Observer;
 
 /// Goes on with a run that was stopped or killed; `headless` as in [`Options`](crate::Options).
@@ -159,8 +160,16 @@ fn go_on(
             records.len()
         ));
     }
+    let layout = folder.layout(pipeline);
+    let held: BTreeMap<(StepId, u32), HeldAttempt> = match retry {
+        None => state.open_steps().filter_map(|open| find_held_attempt(&layout, open)).collect(),
+        // What has begun may not be what the mended plan says.
+        Some(_) => BTreeMap::new(),
+    };
+    let living: BTreeSet<i32> = held.values().filter_map(|held| Some(held.living.as_ref()?.shim)).collect();
     // Before anything starts: they may still be writing into the workspace.
-    let survivors = orphan_processes::end_orphans(&folder.id, processes);
+    let survivors = orphan_processes::end_orphans(&folder.id, processes, &living);
+    notices.extend(describe_held(&held));
     notices.extend(survivors.map(|survivors| format!("{survivors} left by the last runner: ended")));
 
     let last = records.len() as u64;
@@ -184,11 +193,34 @@ fn go_on(
         clock: records.last().map_or(0, |record| record.at),
         first,
         headless,
+        held,
         notices,
         journal: Box::new(journal),
         reuse: facts.reuse,
     };
     begin.run(lock, control, observer, (&inputs, receiver, &poller))
+}
+
+/// What an earlier runner has left of an open attempt, where another runner can go on with that.
+fn find_held_attempt(layout: &Layout, open: Open) -> Option<((StepId, u32), HeldAttempt)> {
+    let held = find_held(&layout.processes_folder(&open.step, open.attempt))?;
+    Some(((open.step, open.attempt), held))
+}
+
+/// What people hear of the attempts that go on.
+fn describe_held(held: &BTreeMap<(StepId, u32), HeldAttempt>) -> Option<String> {
+    let living = held.values().filter(|held| held.living.is_some()).count();
+    let count = |count: usize| if count == 1 { "1 attempt".to_owned() } else { format!("{count} attempts") };
+    match (living, held.len() - living) {
+        (0, 0) => None,
+        (living, 0) => Some(format!("{} of the last runner: still under way, and rejoined", count(living))),
+        (0, ended) => Some(format!("{} of the last runner: ended meanwhile, and read", count(ended))),
+        (living, ended) => Some(format!(
+            "{} of the last runner: still under way, and rejoined; {}: ended meanwhile, and read",
+            count(living),
+            count(ended)
+        )),
+    }
 }
 
 /// The parameters that a run was given, as a mended plan takes them: those that it has no more are left out.

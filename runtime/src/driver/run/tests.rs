@@ -8,7 +8,7 @@ mod reused;
 mod trees;
 mod world;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -123,7 +123,10 @@ fn timeouts_end_the_whole_group() {
         world.ends().into_iter().map(|(name, outcome)| (name, outcome.failure)).collect();
     assert_eq!(failures["slow"], Some(Failure::Timeout { after_ms: 100 }));
     assert_eq!(failures["idle"], Some(Failure::Idle { after_ms: 100 }));
-    assert!(orphan_processes::end_orphans(&outcome.run, std::iter::empty()).is_none(), "a process outlived the run");
+    assert!(
+        orphan_processes::end_orphans(&outcome.run, std::iter::empty(), &BTreeSet::new()).is_none(),
+        "a process outlived the run"
+    );
 }
 
 #[test]
@@ -131,7 +134,10 @@ fn what_holds_the_pipe_after_its_parent_exited_is_ended() {
     let world = World::new();
     let outcome = world.start(&plan(vec![step("task", sh("sleep 100 & echo done"), &[])]));
     assert_eq!((outcome.ended, outcome.values[0].as_str()), (Ended::Succeeded, "done"));
-    assert!(orphan_processes::end_orphans(&outcome.run, std::iter::empty()).is_none(), "a process outlived the run");
+    assert!(
+        orphan_processes::end_orphans(&outcome.run, std::iter::empty(), &BTreeSet::new()).is_none(),
+        "a process outlived the run"
+    );
 }
 
 #[test]
@@ -153,7 +159,7 @@ fn a_check_fails_the_attempt_and_retry_repeats_it() {
     let world = World::new();
     let mut task = step("task", sh("echo x >> count; wc -l < count"), &[]);
     task.checks = vec![Command::Shell("echo checked; test $(wc -l < count) -ge 3".to_owned())];
-    task.retry = Retry { times: 3, backoff_ms: 1, max_backoff_ms: 2 };
+    task.retry = Retry { times: 3, backoff_ms: 1, max_backoff_ms: 2, fresh: false };
     let outcome = world.start(&plan(vec![task]));
     assert_eq!((outcome.ended, outcome.values[0].trim()), (Ended::Succeeded, "3"));
     let failures: Vec<bool> = world.ends().iter().map(|(_, outcome)| outcome.failure.is_some()).collect();
@@ -297,7 +303,7 @@ fn a_run_can_be_resumed_from_any_prefix_of_its_journal() {
 fn a_clock_that_is_put_back_delays_nothing() {
     let world = World::new();
     let mut task = step("task", sh("echo x >> count; test $(wc -l < count) = 2"), &[]);
-    task.retry = Retry { times: 1, backoff_ms: 20, max_backoff_ms: 20 };
+    task.retry = Retry { times: 1, backoff_ms: 20, max_backoff_ms: 20, fresh: false };
     let outcome = world.start(&plan(vec![task]));
     let folder = world.home().find(&outcome.run).unwrap();
     let records = folder.read_records().unwrap();
@@ -351,7 +357,10 @@ fn a_run_whose_journal_is_full_stops_with_the_reason_and_ends_its_processes() {
     );
     assert_eq!(error.to_string(), expected);
     assert_eq!(records.lock().unwrap().len(), 3);
-    assert!(orphan_processes::end_orphans(&folder.id, std::iter::empty()).is_none(), "a process outlived the run");
+    assert!(
+        orphan_processes::end_orphans(&folder.id, std::iter::empty(), &BTreeSet::new()).is_none(),
+        "a process outlived the run"
+    );
 }
 
 /// Never gets anything done while its step runs.

@@ -1,5 +1,7 @@
 //! The client of the agent server: how `swarmc agent` sends an operation for a script.
 
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -29,6 +31,12 @@ const LONGEST: u64 = 16 * 1024 * 1024;
 /// How long the run may take to answer, behind all that it has to decide and to write meanwhile: what is given up after
 /// that may have been taken.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Between two looks for a runner.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The end of a journal that holds its last record: more than one takes.
+const TAIL: u64 = 16 * 1024;
 
 /// How long a connection is kept for the next request.
 pub(super) const IDLE: Duration = Duration::from_secs(1);
@@ -92,7 +100,7 @@ impl Client {
             |error| format!("cannot reach the run at {}: {}", self.socket.display(), unix::late(error, PATIENCE));
         // A request is never said twice: it may have been heard.
         let kept = self.lock_idle().pop().map(|(connection, _)| connection).filter(Connection::is_open);
-        let mut connection = kept.map_or_else(|| Connection::open(&self.socket, until), Ok).map_err(failed)?;
+        let mut connection = kept.map_or_else(|| self.connect(until), Ok).map_err(failed)?;
         let answer = connection.ask(&line.to_string(), LONGEST, until).map_err(failed)?;
         let told = serde_json::from_str(&answer).map_err(|_| "the run has ended".to_owned())?;
         self.lock_idle().push((connection, Instant::now()));
@@ -100,6 +108,35 @@ impl Client {
             Told::Ok(receipt) => Ok(receipt),
             Told::Error(problem) => Err(problem),
         }
+    }
+
+    /// Connects to the run. Where its runner was killed, this waits for the next one.
+    fn connect(&self, until: Instant) -> io::Result<Connection> {
+        loop {
+            let error = match Connection::open(&self.socket, until) {
+                Ok(connection) => return Ok(connection),
+                Err(error) => error,
+            };
+            let is_closed = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
+            if !is_closed || Instant::now() + PAUSE >= until || !self.has_unfinished_run() {
+                return Err(error);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Whether the journal beside the socket does not end with the end of the run.
+    fn has_unfinished_run(&self) -> bool {
+        let tail = || {
+            let mut journal = File::open(self.socket.with_file_name("journal.jsonl"))?;
+            let start = journal.metadata()?.len().saturating_sub(TAIL);
+            journal.seek(SeekFrom::Start(start))?;
+            let mut tail = Vec::new();
+            journal.read_to_end(&mut tail)?;
+            io::Result::Ok(String::from_utf8_lossy(&tail).into_owned())
+        };
+        let is_end = |line: &str| line.contains(r#""event":"run_finished""#);
+        tail().is_ok_and(|tail| !tail.lines().next_back().is_some_and(is_end))
     }
 
     fn lock_idle(&self) -> MutexGuard<'_, Vec<(Connection, Instant)>> {

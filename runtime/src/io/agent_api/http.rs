@@ -41,9 +41,9 @@ const HEAD: usize = 64 * 1024;
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
-/// Binds a port of this machine that other machines cannot reach.
-pub(super) fn bind() -> std::io::Result<(std::net::TcpListener, u16)> {
-    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+/// Binds a port of this machine that other machines cannot reach: this one, or any where it is 0.
+pub(super) fn bind(port: u16) -> std::io::Result<(std::net::TcpListener, u16)> {
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
     listener.set_nonblocking(true)?;
     let port = listener.local_addr()?.port();
     Ok((listener, port))
@@ -52,6 +52,11 @@ pub(super) fn bind() -> std::io::Result<(std::net::TcpListener, u16)> {
 /// The address of a node's tools.
 pub(super) fn tools_url(port: u16, node: &str) -> String {
     format!("http://127.0.0.1:{port}/agents/{node}/mcp")
+}
+
+/// The port of an address that [`tools_url`] made.
+pub(super) fn port_of(url: &str) -> Option<u16> {
+    url.strip_prefix("http://127.0.0.1:")?.split_once('/')?.0.parse().ok()
 }
 
 /// Takes what agents ask for, until the run has ended.

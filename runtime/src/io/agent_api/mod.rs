@@ -58,6 +58,15 @@ pub(crate) struct AgentServer {
     socket: PathBuf,
     /// The port of the MCP server, once it listens.
     listening: Mutex<Option<u16>>,
+    /// What processes have that a former runner started.
+    former: Mutex<Former>,
+}
+
+/// What the agent server of a former runner gave to processes that go on.
+#[derive(Debug, Default)]
+struct Former {
+    tokens: HashMap<Owner, String>,
+    port: Option<u16>,
 }
 
 /// Who may come in, and where what they say goes.
@@ -90,7 +99,15 @@ impl AgentServer {
             reactor,
             socket: folder.join("agents.sock"),
             listening: Mutex::default(),
+            former: Mutex::default(),
         }
+    }
+
+    /// The processes of an attempt have this token, and the address of these tools, from a former runner: both open again.
+    pub(crate) fn expect_former(&self, step: &StepId, attempt: u32, token: Option<&str>, tools: Option<&str>) {
+        let mut former = self.lock_former();
+        former.tokens.extend(token.map(|token| ((step.clone(), attempt), token.to_owned())));
+        former.port = tools.and_then(http::port_of).or(former.port);
     }
 
     /// What the processes of an attempt, or of a turn in a team, need in their environment to come in; `offers` is what
@@ -106,10 +123,8 @@ impl AgentServer {
         offers: Vec<ToolSpec>,
     ) -> Result<Vec<(OsString, OsString)>, String> {
         let port = self.ensure_listening()?;
-        let mut random = [0; TOKEN_BYTES];
-        let read = File::open(RANDOM).and_then(|mut file| file.read_exact(&mut random));
-        read.map_err(|error| format!("cannot read {RANDOM}: {error}"))?;
-        let token: String = format_hex(&random);
+        let former = self.lock_former().tokens.get(&(step.clone(), attempt)).cloned();
+        let token = former.map_or_else(make_token, Ok)?;
         let (step, turn) = (step.clone(), turn.cloned());
         let url = http::tools_url(port, &step.name);
         let guest = Session { step, attempt, turn, offers: offers.into(), listed: Arc::default() };
@@ -156,7 +171,9 @@ impl AgentServer {
         let listener = through(&self.socket, UnixListener::bind).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let closed = |error: std::io::Error| format!("cannot listen on a port of 127.0.0.1: {error}");
-        let (web, port) = http::bind().map_err(closed)?;
+        let former = self.lock_former().port;
+        // Where another program has taken the port meanwhile, agents come in by the socket.
+        let (web, port) = http::bind(former.unwrap_or(0)).or_else(|_| http::bind(0)).map_err(closed)?;
         let handle = self.reactor.handle()?;
         let _entered = handle.enter();
         let listener = tokio::net::UnixListener::from_std(listener).map_err(failed)?;
@@ -166,6 +183,17 @@ impl AgentServer {
         *listening = Some(port);
         Ok(port)
     }
+
+    fn lock_former(&self) -> MutexGuard<'_, Former> {
+        self.former.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn make_token() -> Result<String, String> {
+    let mut random = [0; TOKEN_BYTES];
+    let read = File::open(RANDOM).and_then(|mut file| file.read_exact(&mut random));
+    read.map_err(|error| format!("cannot read {RANDOM}: {error}"))?;
+    Ok(format_hex(&random))
 }
 
 impl Drop for AgentServer {

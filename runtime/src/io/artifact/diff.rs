@@ -53,7 +53,7 @@ impl Changes {
 pub(crate) struct Watches {
     turns: Arc<Mutex<BTreeMap<PathBuf, Vec<Turn>>>>,
     /// Where what is needed to compare lies meanwhile.
-    scratch: PathBuf,
+    pub(super) scratch: PathBuf,
     /// The folder of the runs: what they write counts as no change.
     home: PathBuf,
     /// The variables whose values no diff may hold.
@@ -71,17 +71,17 @@ struct Turn {
 /// A turn whose tree is watched.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    folder: PathBuf,
-    before: Before,
+    pub(super) folder: PathBuf,
+    pub(super) before: Before,
     /// What is not looked at.
-    apart: Option<PathBuf>,
+    pub(super) apart: Option<PathBuf>,
     secrets: Secrets,
     number: u64,
     watches: Watches,
 }
 
 #[derive(Debug)]
-enum Before {
+pub(super) enum Before {
     Git(Box<Git>),
     Snapshot(Snapshot),
 }
@@ -110,6 +110,23 @@ impl Watches {
 
     /// Looks at a tree, before the turn of `label` begins in it; `environment` is that of the processes that look.
     pub(crate) fn begin_watch(&self, label: &str, folder: &Path, environment: &[(OsString, OsString)]) -> Watch {
+        self.watch_since(label, folder, environment, |folder, apart| {
+            match Git::open_checkout(folder, environment, (&self.scratch, apart)) {
+                Some(git) => Some(Before::Git(Box::new(git))),
+                None => Some(Before::Snapshot(Snapshot::take(folder, apart))),
+            }
+        })
+        .expect("every folder can be looked at")
+    }
+
+    /// The watch of a turn that began with the tree as `look` finds it; none where that finds nothing.
+    pub(super) fn watch_since(
+        &self,
+        label: &str,
+        folder: &Path,
+        environment: &[(OsString, OsString)],
+        look: impl FnOnce(&Path, Option<&Path>) -> Option<Before>,
+    ) -> Option<Watch> {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let number = {
             let mut trees = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,13 +139,10 @@ impl Watches {
         };
         // Working trees of runs lie in there, too, and maybe the whole project: those are looked at.
         let apart = [self.home.clone(), self.home.join("runs")].into_iter().find(|apart| !folder.starts_with(apart));
-        let before = match Git::open_checkout(&folder, environment, (&self.scratch, apart.as_deref())) {
-            Some(git) => Before::Git(Box::new(git)),
-            None => Before::Snapshot(Snapshot::take(&folder, apart.as_deref())),
-        };
+        let before = look(&folder, apart.as_deref())?;
         let known = environment.iter().cloned().collect();
         let secrets = Secrets::new(&known, &self.hidden.iter().map(String::as_str).collect());
-        Watch { folder, before, apart, secrets, number, watches: self.clone() }
+        Some(Watch { folder, before, apart, secrets, number, watches: self.clone() })
     }
 }
 

@@ -18,6 +18,7 @@ use tempfile::TempDir;
 
 use super::diff::Changes;
 use super::index::{Changed, DOUBTS, Index, IndexedVersion, open_regular};
+use super::kept::KeptGit;
 use super::read_budget::ReadBudget;
 use super::version::{Kind, Version, diff_versions};
 use crate::io::confine::Folder;
@@ -78,6 +79,44 @@ impl Git {
         environment: &[(OsString, OsString)],
         (scratch, apart): (&Path, Option<&Path>),
     ) -> Option<Git> {
+        let mut git = Git::open_with_index(folder, environment, (scratch, apart), None)?;
+        let changed = git.list_changed().ok()?;
+        let mut room = ReadBudget::default();
+        for (path, _) in changed {
+            match room.admit_file(&git.root, &path) {
+                Ok(version) => _ = git.before.insert(path, version),
+                Err(_) => _ = git.unknown.insert(path),
+            }
+        }
+        room.report_omitted(&mut git.omitted);
+        Some(git)
+    }
+
+    /// The checkout that `folder` is part of, as [`Git::keep`] kept it; none where it is none any more.
+    pub(super) fn reopen_checkout(
+        folder: &Path,
+        environment: &[(OsString, OsString)],
+        (scratch, apart): (&Path, Option<&Path>),
+        (kept, index): (KeptGit, PathBuf),
+    ) -> Option<Git> {
+        let git = Git::open_with_index(folder, environment, (scratch, apart), Some(&index))?;
+        let KeptGit { before, unknown, omitted } = kept;
+        Some(Git { before, unknown, omitted, ..git })
+    }
+
+    /// Keeps its index in the file `index`, and gives the rest.
+    pub(super) fn keep(&self, index: &Path) -> std::io::Result<KeptGit> {
+        copy_index(&self.scratch.path().join("index"), index)?;
+        Ok(KeptGit { before: self.before.clone(), unknown: self.unknown.clone(), omitted: self.omitted.clone() })
+    }
+
+    /// The checkout with an index of ours: a copy of `kept`, or of its own.
+    fn open_with_index(
+        folder: &Path,
+        environment: &[(OsString, OsString)],
+        (scratch, apart): (&Path, Option<&Path>),
+        kept: Option<&Path>,
+    ) -> Option<Git> {
         // Without a repository above, Git need not be asked.
         let top = folder.ancestors().find(|above| above.join(".git").exists())?;
         let passed = |name: &&str| environment.iter().find(|(given, _)| given.to_str() == Some(name)).cloned();
@@ -90,9 +129,9 @@ impl Git {
         let scratch = tempfile::tempdir_in(scratch).ok()?;
         let own = scratch.path().join("index");
         // Git writes the index that it is given when it looks at files again.
-        copy_index(&index, &own).ok()?;
+        copy_index(kept.unwrap_or(&index), &own).ok()?;
         environment.push((OsString::from("GIT_INDEX_FILE"), own.into()));
-        let mut git = Git {
+        Some(Git {
             folder: folder.to_owned(),
             environment,
             scratch,
@@ -102,17 +141,7 @@ impl Git {
             unknown: BTreeSet::new(),
             omitted: Vec::new(),
             apart: apart.map(Path::to_owned),
-        };
-        let changed = git.list_changed().ok()?;
-        let mut room = ReadBudget::default();
-        for (path, _) in changed {
-            match room.admit_file(&git.root, &path) {
-                Ok(version) => _ = git.before.insert(path, version),
-                Err(_) => _ = git.unknown.insert(path),
-            }
-        }
-        room.report_omitted(&mut git.omitted);
-        Some(git)
+        })
     }
 
     /// What has changed since.

@@ -5,6 +5,7 @@
 mod diff;
 mod git;
 mod index;
+mod kept;
 mod read_budget;
 mod snapshot;
 mod version;

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::diff::Changes;
 use super::read_budget::{ReadBudget, Skip, describe_large};
 use super::version::{Version, diff_versions};
@@ -14,7 +16,7 @@ use crate::io::confine::Folder;
 use crate::io::ignored::build_walk;
 
 /// The files of a folder.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Snapshot {
     /// In the order in which they are met.
     files: BTreeMap<PathBuf, Seen>,
@@ -25,7 +27,7 @@ pub(super) struct Snapshot {
 }
 
 /// A file as it was seen.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Seen {
     Text(Version),
     NoText(Version),

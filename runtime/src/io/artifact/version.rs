@@ -6,7 +6,10 @@
 use std::time::Duration;
 
 use rustix::fs::FileType;
+use serde::{Deserialize, Serialize};
 use similar::TextDiff;
+
+use super::kept::base64_bytes;
 
 /// How long one file may be compared exactly.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -15,10 +18,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const HEAD: usize = 8000;
 
 /// A file at some moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Version {
     pub kind: Kind,
     /// What it holds; of a link, where that leads.
+    #[serde(with = "base64_bytes")]
     pub bytes: Vec<u8>,
 }
 
@@ -35,7 +39,7 @@ fn has_no_nul(bytes: &[u8]) -> bool {
 }
 
 /// What a file is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Kind {
     Plain,
     Program,

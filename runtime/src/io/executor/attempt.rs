@@ -1,8 +1,7 @@
 //! Carries out one attempt: its body, then its checks; and combines their outcomes.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use swarmc_plan::{Command, LOG};
@@ -10,16 +9,21 @@ use swarmc_plan::{Command, LOG};
 use super::capture::Capture;
 use super::pool::Services;
 use super::replay_boundary::{ask_or_replay, begin_attempt, collect_folder, stated_variables};
-use super::{Candidate, Job, Work, turn, turn_artifacts};
+use super::{Candidate, Job, Survival, Work, turn, turn_artifacts};
 use crate::io::artifact::Watch;
 use crate::io::files::{Collected, FileWorkspace, FileWorkspaceSpec};
 use crate::io::input::Input;
 use crate::io::process::{Cause, End, Launch, Limits, Poller, argv, decode_text, describe_command, run_process};
 use crate::io::recording::{Answer, Part, Question};
+use crate::io::shim::{Hold, run_held_process};
 use crate::types::chat::{Fault, Reply};
 use crate::types::error::RunError;
 use crate::types::event::{Content, Failure, INLINE, Outcome};
 use crate::types::handoff::Operation;
+
+/// Beside the processes of an attempt: how the files were that it changes, and what was put into its folder.
+const BEFORE: &str = "before";
+const LAID: &str = "laid.json";
 
 /// How an attempt ended, its text not yet stored.
 #[derive(Debug, Default)]
@@ -45,6 +49,24 @@ pub(super) struct Place<'p, 'c> {
     pub poller: &'p Poller,
     pub limits: Limits,
     pub capture: &'p mut Capture<'c>,
+    /// The processes of the attempt so far that are held by shims.
+    pub held: u32,
+}
+
+impl Place<'_, '_> {
+    /// Where the next process of the attempt is held, where it is to outlive the runner.
+    pub(super) fn next_hold(&mut self, job: &Job) -> Option<Hold> {
+        let Survival { run, folder, orphan_limit, epoch, rejoins } = job.survival.as_ref()?;
+        let folder = folder.join(self.held.to_string());
+        self.held += 1;
+        Some(Hold { run: run.clone(), folder, orphan_limit: *orphan_limit, epoch: *epoch, rejoins: *rejoins })
+    }
+
+    /// Whether the next process of the attempt was started by a former runner.
+    pub(super) fn rejoins_next(&self, job: &Job) -> bool {
+        let survival = job.survival.as_ref().filter(|survival| survival.rejoins);
+        survival.is_some_and(|survival| survival.folder.join(self.held.to_string()).exists())
+    }
 }
 
 /// Carries `job` out; its tree is watched already where `watch` is there.
@@ -63,13 +85,12 @@ pub(super) async fn carry_out(
     let started = Instant::now();
     let limits = Limits { deadline: job.timeout.map(|timeout| started + timeout), idle: job.idle, grace: job.grace };
     let mut capture = Capture::new(services, job);
-    let place = &mut Place { services, poller, limits, capture: &mut capture };
+    let place = &mut Place { services, poller, limits, capture: &mut capture, held: 0 };
     if let Some(failure) = begin_attempt(job, place).await {
         return Ok(Ended::from_failure(failure));
     }
     let live = job.file_workspace.as_deref().filter(|_| services.source.is_real());
-    let laid = live
-        .map(|file_workspace| FileWorkspace::lay_out(file_workspace, workspace_path(job, file_workspace), &job.cancel));
+    let laid = live.map(|file_workspace| lay_out_folder(job, file_workspace));
     let laid = match laid.transpose() {
         Err(message) => {
             let message = format!("its folder cannot be created: {message}");
@@ -86,7 +107,10 @@ pub(super) async fn carry_out(
                 env: stated_variables(job, &job.environment),
                 ..Question::default()
             };
-            let live = async |place: &mut Place<'_, '_>| Ok(run_command(job, command, stdin.as_deref(), place).await);
+            let live = async |place: &mut Place<'_, '_>| {
+                let hold = place.next_hold(job);
+                Ok(run_command(job, command, (stdin.as_deref(), hold), place).await)
+            };
             let answer = ask_or_replay(job, Part::Command, question, place, live).await?;
             command_ended(job, answer)
         }
@@ -135,7 +159,7 @@ pub(super) async fn carry_out_member(
     let deadline = job.timeout.map(|timeout| Instant::now() + timeout);
     let limits = Limits { deadline, idle: job.idle, grace: job.grace };
     let mut capture = Capture::new(services, job);
-    let place = &mut Place { services, poller, limits, capture: &mut capture };
+    let place = &mut Place { services, poller, limits, capture: &mut capture, held: 0 };
     let reply = Box::pin(turn::take_member_turn(job, taker, place)).await?;
     capture.finish()?;
     Ok(reply)
@@ -144,7 +168,40 @@ pub(super) async fn carry_out_member(
 /// Looks at the tree that a turn is about to work in, where agents start.
 pub(super) fn watch_tree(job: &Job, services: &Services) -> Option<Watch> {
     let is_live = services.source.is_real() && job.cancel.requested_level().is_none();
-    (job.watched && is_live).then(|| services.watches.begin_watch(&job.step.label(), &job.directory, &job.environment))
+    if !job.watched || !is_live {
+        return None;
+    }
+    let (label, environment) = (job.step.label(), &job.environment);
+    let Some(survival) = &job.survival else {
+        return Some(services.watches.begin_watch(&label, &job.directory, environment));
+    };
+    let kept = survival.folder.join(BEFORE);
+    let former = survival.rejoins.then(|| services.watches.resume_watch(&label, &job.directory, environment, &kept));
+    Some(former.flatten().unwrap_or_else(|| {
+        let watch = services.watches.begin_watch(&label, &job.directory, environment);
+        // Without it a later runner shows what changes from then on.
+        if let Err(error) = watch.keep(&kept) {
+            services.observer_handle.send_notice(format!("`{label}`: how its files were cannot be kept: {error}"));
+        }
+        watch
+    }))
+}
+
+/// Lays out the folder of an agent that works by files; where a former runner did, takes that.
+fn lay_out_folder(job: &Job, file_workspace: &FileWorkspaceSpec) -> Result<FileWorkspace, String> {
+    let workspace = workspace_path(job, file_workspace);
+    let Some(survival) = &job.survival else {
+        return FileWorkspace::lay_out(file_workspace, workspace, &job.cancel);
+    };
+    let kept = survival.folder.join(LAID);
+    match survival.rejoins && kept.exists() {
+        true => FileWorkspace::come_back(file_workspace, workspace, &job.cancel, &kept),
+        false => {
+            let laid = FileWorkspace::lay_out(file_workspace, workspace, &job.cancel)?;
+            laid.keep(&kept)?;
+            Ok(laid)
+        }
+    }
 }
 
 /// Stores what a turn has changed.
@@ -191,22 +248,38 @@ fn collect_files(
     Ok(collected.asked)
 }
 
+/// Runs a process of the attempt; by a shim where there is a `hold`.
 pub(super) async fn run_job_process(
     job: &Job,
-    directory: &Path,
-    argv: &[OsString],
-    environment: &[(OsString, OsString)],
-    stdin: Option<&[u8]>,
-    install: Option<&str>,
+    launch: &Launch<'_>,
+    hold: Option<Hold>,
     place: &mut Place<'_, '_>,
 ) -> Result<End, String> {
-    let launch = Launch { argv, environment, directory, stdin, install };
-    run_process(place.poller, &launch, place.limits, &job.cancel, place.capture).await
+    match hold {
+        None => run_process(place.poller, launch, place.limits, &job.cancel, place.capture).await,
+        // Boxed, as every attempt would otherwise be as large in memory as one that is held.
+        Some(hold) => {
+            let sink = &mut *place.capture;
+            Box::pin(run_held_process(place.poller, launch, place.limits, &job.cancel, sink, &hold)).await
+        }
+    }
 }
 
 /// Runs a command, and says what came of it.
-async fn run_command(job: &Job, command: &Command, stdin: Option<&[u8]>, place: &mut Place<'_, '_>) -> Answer {
-    match run_job_process(job, &job.directory, &argv(command), &job.environment, stdin, None, place).await {
+async fn run_command(
+    job: &Job,
+    command: &Command,
+    (stdin, hold): (Option<&[u8]>, Option<Hold>),
+    place: &mut Place<'_, '_>,
+) -> Answer {
+    let (argv, environment) = (argv(command), &job.environment);
+    let launch = Launch { argv: &argv, environment, directory: &job.directory, stdin, install: None };
+    let mut end = run_job_process(job, &launch, hold.clone(), place).await;
+    if let (Ok(End { cause: Cause::Orphaned, .. }), Some(hold)) = (&end, hold) {
+        place.capture.begin_check();
+        end = run_job_process(job, &launch, Some(hold.anew()), place).await;
+    }
+    match end {
         Err(message) => Answer::failed(Failure::Spawn { message }),
         Ok(end) => {
             let failure = classify_end(job, end);
@@ -269,7 +342,7 @@ async fn run_checks(job: &Job, place: &mut Place<'_, '_>, stderr: &mut String) -
         };
         let live = async |place: &mut Place<'_, '_>| {
             place.capture.begin_check();
-            Ok(run_command(job, command, None, place).await)
+            Ok(run_command(job, command, (None, None), place).await)
         };
         let answer = ask_or_replay(job, Part::Check(number), question, place, live).await?;
         let failure = match answer.failure {
@@ -295,7 +368,9 @@ pub(super) fn classify_end(job: &Job, end: End) -> Option<Failure> {
         Cause::Reported => None,
         Cause::Timeout => Some(Failure::Timeout { after_ms: to_millis(job.timeout) }),
         Cause::Idle => Some(Failure::Idle { after_ms: to_millis(job.idle) }),
-        Cause::Cancelled => Some(Failure::Cancelled),
+        // What is orphaned starts again before this.
+        Cause::Cancelled | Cause::Orphaned => Some(Failure::Cancelled),
+        Cause::Lost(why) => Some(Failure::Agent { message: why.to_owned() }),
     }
 }
 

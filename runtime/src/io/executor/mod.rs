@@ -90,8 +90,25 @@ pub(crate) struct Job {
     pub grace: Duration,
     /// The bytes of output kept.
     pub max_output: usize,
+    /// How its processes outlive the runner; none where they end with it.
+    pub survival: Option<Survival>,
     /// Ends it early.
     pub cancel: Arc<Cancel>,
+}
+
+/// How the processes of an attempt outlive the runner, each held by a shim.
+#[derive(Clone, Debug)]
+pub(crate) struct Survival {
+    /// The folder of the run.
+    pub run: PathBuf,
+    /// Where they are held, each in a folder called by its number from 0.
+    pub folder: PathBuf,
+    /// How long they are kept where no runner comes back.
+    pub orphan_limit: Duration,
+    /// The record that began the attempt in this runner.
+    pub epoch: u64,
+    /// Whether a former runner began it: those that it had started are read from their first byte.
+    pub rejoins: bool,
 }
 
 impl Job {
@@ -189,6 +206,8 @@ pub(crate) struct Candidate {
     pub provider: String,
     /// What it is sent: all that it is told, or in a conversation that goes on what is new.
     pub prompt: String,
+    /// What it is sent in a new conversation, where the one that a crash cut off cannot go on.
+    pub fresh: Option<String>,
     /// All that it is told, block by block.
     pub effective: Effective,
     /// What it is told apart from that.

@@ -18,7 +18,7 @@ use super::replay_boundary::{ask_or_replay, stated_variables};
 use super::unreachable::{is_unreachable, wants_login};
 use super::{AgentTurn, Candidate, Job, Program, Session, Transport, acp, model};
 use crate::io::home::create_private;
-use crate::io::process::{End, Sink, decode_text, keep_last};
+use crate::io::process::{Cause, End, Launch, Sink, decode_text, keep_last};
 use crate::io::recording::{Answer, Part, Question};
 use crate::io::stream::Decoder;
 use crate::types::chat::{Fault, Message, Reply};
@@ -41,7 +41,19 @@ pub(super) async fn run_agent_turn(job: &Job, asked: &AgentTurn, place: &mut Pla
         job.cancel.begin_turn();
         // A fallback begins anew: what was said to the agent before it is of another conversation.
         let mut conversation = Conversation::new(job, taker, position);
-        let ended = conversation.run_turn(1, &taker.prompt, None, place).await?;
+        let mut ended = conversation.run_turn(1, &taker.prompt, None, place).await?;
+        if let (Some(fresh), Some(failure)) = (&taker.fresh, &ended.ended.outcome.failure)
+            && matches!(failure, Failure::Exit | Failure::Spawn { .. } | Failure::Agent { .. })
+            && !place.capture.used_tool()
+        {
+            place.services.observer_handle.send_notice(format!(
+                "`{}`: its conversation does not go on ({failure}): a new one begins",
+                job.step.name
+            ));
+            conversation = Conversation::new(job, taker, position);
+            conversation.is_fresh = true;
+            ended = conversation.run_turn(1, fresh, None, place).await?;
+        }
         let next = asked.takers.get(position + 1);
         let failure = ended.ended.outcome.failure.as_ref().filter(|failure| is_unreachable(failure));
         // What a tool did stays done: a fallback would do it once more.
@@ -149,12 +161,14 @@ struct Conversation<'a> {
     messages: Vec<Message>,
     /// The answer of the turn before, as it came.
     answered: String,
+    /// Whether it begins anew, whatever conversation the job names.
+    is_fresh: bool,
 }
 
 impl<'a> Conversation<'a> {
     fn new(job: &'a Job, taker: &'a Candidate, position: usize) -> Conversation<'a> {
         let (used, messages, answered) = (Usage::default(), Vec::new(), String::new());
-        Conversation { job, taker, position, used, messages, answered }
+        Conversation { job, taker, position, used, messages, answered, is_fresh: false }
     }
 
     /// The session in which the next turn goes on, where the provider can.
@@ -172,12 +186,15 @@ impl<'a> Conversation<'a> {
         place: &mut Place<'_, '_>,
     ) -> Result<Turn, RunError> {
         let path = self.prompt_path(number, place);
-        write_prompt(&path, prompt)?;
-        self.write_audit(number, prompt, place)?;
-        if let (1, Some(system)) = (number, &self.taker.system) {
-            write_prompt(&self.companion_path("system.txt", place), system)?;
+        // Its process was told what lies there, which may have been rendered from other files.
+        if !place.rejoins_next(self.job) {
+            write_prompt(&path, prompt)?;
+            self.write_audit(number, prompt, place)?;
+            if let (1, Some(system)) = (number, &self.taker.system) {
+                write_prompt(&self.companion_path("system.txt", place), system)?;
+            }
         }
-        let session = session.as_ref().or_else(|| self.taker.door.session());
+        let session = session.as_ref().or_else(|| self.taker.door.session().filter(|_| !self.is_fresh));
         place.capture.record_prompt(prompt);
         let mut messages = std::mem::take(&mut self.messages);
         messages.push(Message::User(prompt.to_owned()));
@@ -329,16 +346,14 @@ impl<'a> Conversation<'a> {
         {
             *program = self.job.directory.join(&*program).into_os_string();
         }
-        let end = run_job_process(
-            self.job,
-            directory,
-            &argv,
-            &self.taker.environment,
-            stdin,
-            program.install.as_deref(),
-            place,
-        )
-        .await;
+        let (environment, install) = (&self.taker.environment, program.install.as_deref());
+        let launch = Launch { argv: &argv, environment, directory, stdin, install };
+        let hold = place.next_hold(self.job);
+        let mut end = run_job_process(self.job, &launch, hold.clone(), place).await;
+        if let (Ok(End { cause: Cause::Orphaned, .. }), Some(hold)) = (&end, hold) {
+            place.capture.begin_turn(Some(Decoder::new(program.reads).resuming(earlier)));
+            end = run_job_process(self.job, &launch, Some(hold.anew()), place).await;
+        }
         Ok(build_answer(self.job, program.reads, end, place))
     }
 

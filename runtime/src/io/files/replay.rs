@@ -39,7 +39,7 @@ pub(crate) struct Laying {
 }
 
 /// What was laid out before a turn.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Given {
     pub inputs: Vec<Laying>,
     /// The texts that the runner wrote, by their paths in the folder.

@@ -11,6 +11,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::instructions::Input;
 use super::manifest::KeptFile;
 use super::paths::{last_component, normalize_path};
@@ -46,7 +48,47 @@ pub(crate) struct FileWorkspace {
     pub(crate) given: replay::Given,
 }
 
+/// What is known of a folder that was laid out, as a file has it.
+#[derive(Serialize, Deserialize)]
+struct Laid {
+    inbox: Vec<KeptFile>,
+    skill: KeptFile,
+    given: replay::Given,
+}
+
 impl FileWorkspace {
+    /// Keeps in a file what was laid out, for a runner that comes back to the turn.
+    ///
+    /// # Errors
+    /// It cannot be written: says why.
+    pub(crate) fn keep(&self, file: &Path) -> Result<(), String> {
+        let laid = Laid { inbox: self.inbox.clone(), skill: self.skill.clone(), given: self.given.clone() };
+        let text = serde_json::to_vec(&laid).map_err(|error| error.to_string())?;
+        let folder = file.parent().expect("it lies in a folder");
+        create_private(folder, true)
+            .and_then(|()| std::fs::write(file, text))
+            .map_err(|error| describe_io_error("written", file, &error))
+    }
+
+    /// The folder that a former runner laid out and the agent works in; `kept` is the file of [`FileWorkspace::keep`].
+    ///
+    /// # Errors
+    /// It is not there any more: says so.
+    pub(crate) fn come_back(
+        file_workspace: &FileWorkspaceSpec,
+        workspace: PathBuf,
+        cancel: &Arc<Cancel>,
+        kept: &Path,
+    ) -> Result<FileWorkspace, String> {
+        let text = std::fs::read(kept).map_err(|error| describe_io_error("read", kept, &error))?;
+        let laid = serde_json::from_slice(&text).map_err(|error| format!("`{}`: {error}", kept.display()))?;
+        let Laid { inbox, skill, given } = laid;
+        let root = tree::open_root(&file_workspace.folder)
+            .map_err(|error| describe_io_error("opened", &file_workspace.folder, &error))?;
+        let watch = Watch::start(&root, cancel)?;
+        Ok(FileWorkspace { root, inbox, skill, watch, cancel: Arc::clone(cancel), workspace, given })
+    }
+
     /// Lays the folder out; `workspace` is where the job's files lie.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,9 @@ const LOOKING: Duration = Duration::from_millis(100);
 
 /// Between two looks at a lock.
 const PAUSE: Duration = Duration::from_millis(5);
+
+/// The file that the runner of a run has locked.
+const LOCK: &str = "lock";
 
 /// A part of a text.
 pub(crate) struct Part {
@@ -265,7 +268,7 @@ impl RunFolder {
     }
 
     pub(super) fn lock_path(&self) -> PathBuf {
-        self.path.join("lock")
+        self.path.join(LOCK)
     }
 
     fn facts_path(&self) -> PathBuf {
@@ -341,6 +344,18 @@ impl Lock {
         let _ = file.set_len(0).and_then(|()| file.write_all_at(std::process::id().to_string().as_bytes(), 0));
         Ok(Lock { file })
     }
+}
+
+/// Whether a process has the lock of the run in `run`: the kernel says so.
+pub(crate) fn holds_lock(process: i32, run: &Path) -> bool {
+    let Ok(inode) = std::fs::metadata(run.join(LOCK)).map(|lock| lock.ino().to_string()) else { return false };
+    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    // `1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`
+    locks.lines().any(|line| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let place = fields.get(5).and_then(|place| place.rsplit(':').next());
+        fields.get(1) == Some(&"FLOCK") && fields.get(4) == Some(&&*process.to_string()) && place == Some(&*inode)
+    })
 }
 
 /// Writes a file so that it is there in full, or not at all, whatever happens to this machine.

@@ -16,6 +16,9 @@ use crate::types::swarm::{Purpose, TurnId};
 /// The bytes of a name that is kept whole.
 const LONGEST: usize = 160;
 
+/// The folder of a run in which shims hold the processes of attempts.
+pub(crate) const ATTEMPTS: &str = "attempts";
+
 /// The paths of one run's files. Iterations and instances appear in them only where there can be several; the files of
 /// steps inside of a loop, an item or a call lie in a folder named after it.
 #[derive(Clone, Debug)]
@@ -131,6 +134,11 @@ impl Layout {
     /// There, `workspace/TOPIC.jsonl`: what was published under a topic.
     pub fn topic_path(&self, step: &StepId, topic: &str) -> PathBuf {
         self.swarm_folder(step).join("workspace").join(short_name(topic) + ".jsonl")
+    }
+
+    /// `attempts/[NAME.k/][WITHIN/]TASK.[ITERATION.]ATTEMPT`: the processes of an attempt that outlive the runner.
+    pub(crate) fn processes_folder(&self, step: &StepId, attempt: u32) -> PathBuf {
+        self.of_attempt(ATTEMPTS, step, attempt, "d").with_extension("")
     }
 
     fn of_attempt(&self, kind: &str, step: &StepId, attempt: u32, extension: &str) -> PathBuf {

@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 pub use folder::{RunFolder, Runner};
 pub use layout::Layout;
 
-pub(crate) use folder::{Lock, Part, RunConfig, cut_part};
+pub(crate) use folder::{Lock, Part, RunConfig, cut_part, holds_lock};
+pub(crate) use layout::ATTEMPTS;
 
 use crate::types::error::RunError;
 

@@ -5,9 +5,11 @@ mod side_command;
 mod spawn;
 mod stdin;
 mod tail;
+mod watchdog;
 
-pub(crate) use run::{Cause, End, Limits, Poller, Sink, run_process};
+pub(crate) use run::{Cause, End, Limits, Poller, Sink, run_process, start_process};
 pub(crate) use side_command::{capture_output, read_stdout, read_stdout_bytes, run_side_command};
-pub(crate) use spawn::{DEFAULT_PATH, Finder, Launch, argv, describe_command, find_program};
+pub(crate) use spawn::{DEFAULT_PATH, Finder, Launch, Refused, argv, describe_command, find_program};
 pub(crate) use stdin::StdinDialogue;
 pub(crate) use tail::{Tail, decode_text, keep_last};
+pub(crate) use watchdog::Watchdog;

@@ -17,20 +17,14 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, test_kill_process_group};
 
-use super::spawn::{Finder, Launch};
+use super::spawn::{Finder, Launch, Refused};
 use super::stdin::{StdinDialogue, StdinWriter};
+use super::watchdog::{LINGER, TERM_GRACE, Watchdog};
 use crate::io::children::{self, reap_child};
 use crate::io::event_loop::{EventLoop, Inbox, Interest, Ready, Registered};
-use crate::io::proc_status::{end_group, group_lives, start_time};
+use crate::io::proc_status::{boot_id, end_group, group_lives, start_time};
 use crate::types::cancel::Cancel;
 use crate::types::event::Process;
-use crate::types::user_request::StopLevel;
-
-/// Between TERM and KILL.
-const TERM_GRACE: Duration = Duration::from_secs(5);
-
-/// How long pipes may stay open after the process ended, before those who hold them are ended.
-const LINGER: Duration = Duration::from_millis(100);
 
 /// How long a process lives before it is worth recording: a survivor of a killed runner is found by its environment
 /// as well, and most processes of a moment never become one.
@@ -84,7 +78,7 @@ pub(crate) trait Sink {
     /// There is none though nothing else of the run takes any.
     fn gives_up(&mut self, _: &str) {}
     /// It was started.
-    fn report_start(&mut self) {}
+    fn report_start(&mut self, _: Pid) {}
     /// It has lived for a while.
     fn report_alive(&mut self, process: Process);
     /// When [`Sink::tick`] wants to be called.
@@ -130,6 +124,10 @@ pub(crate) enum Cause {
     Idle,
     /// The run, or a person, cancelled it.
     Cancelled,
+    /// No runner was there for too long: it is to be started again.
+    Orphaned,
+    /// It is not known how: why.
+    Lost(&'static str),
 }
 
 /// How a process ended.
@@ -156,7 +154,7 @@ pub(crate) async fn run_process(
     let began = Instant::now();
     // Before the start, since a process may have to wait for room, and can be cancelled meanwhile.
     cancel.set_waker(Some(poller.events.current_waker()));
-    let child = start_process(poller, launch, cancel, sink).await;
+    let child = start_process(poller, || poller.finder.borrow_mut().start(launch), cancel, sink).await;
     let child = match child {
         Ok(Some(child)) => child,
         other => {
@@ -179,12 +177,8 @@ pub(crate) async fn run_process(
         pidfd: None,
         exited: None,
         linger: None,
-        farewell: None,
-        ending: None,
         announce: Some(now + ANNOUNCE),
-        reported: None,
-        last_output: now,
-        limits,
+        watchdog: Watchdog::new(group, limits, now),
         large: false,
     };
     if let Err(error) = running.open_pipes(launch.stdin, sink.has_dialogue()) {
@@ -194,7 +188,7 @@ pub(crate) async fn run_process(
         return Err(format!("its end cannot be watched: {error}"));
     }
     let _reins = KillGroupOnDrop(group);
-    sink.report_start();
+    sink.report_start(group);
     let cause = running.watch_process(poller, cancel, sink).await;
     cancel.set_waker(None);
     let (exit, signal) = running.finish().await;
@@ -202,10 +196,10 @@ pub(crate) async fn run_process(
     Ok(End { cause, exit, signal })
 }
 
-/// Starts a process as soon as there is room for it; none where it is cancelled before.
-async fn start_process(
+/// Starts a process by `start` as soon as there is room for it; none where it is cancelled before.
+pub(crate) async fn start_process(
     poller: &Poller,
-    launch: &Launch<'_>,
+    mut start: impl FnMut() -> Result<Child, Refused>,
     cancel: &Cancel,
     sink: &mut dyn Sink,
 ) -> Result<Option<Child>, String> {
@@ -214,7 +208,7 @@ async fn start_process(
     while cancel.requested_level().is_none() {
         let (has_room, running) = children::has_room();
         if has_room {
-            let refused = match poller.finder.borrow_mut().start(launch) {
+            let refused = match start() {
                 Ok(child) => return Ok(Some(child)),
                 Err(refused) if refused.is_full => refused.message,
                 Err(refused) => return Err(refused.message),
@@ -263,14 +257,8 @@ struct Running<'a> {
     exited: Option<Instant>,
     /// When to look at who holds its pipes beyond its end.
     linger: Option<Instant>,
-    /// Why it is to end its work by itself, and how long it may take.
-    farewell: Option<(Cause, Instant)>,
-    ending: Option<Ending>,
     announce: Option<Instant>,
-    /// When it reported its result.
-    reported: Option<Instant>,
-    last_output: Instant,
-    limits: Limits,
+    watchdog: Watchdog,
     /// Whether its standard output has a large pipe.
     large: bool,
 }
@@ -279,13 +267,6 @@ struct Running<'a> {
 struct Feed<'a> {
     pipe: Registered<'a, ChildStdin>,
     rest: &'a [u8],
-}
-
-/// That its group is being ended, and when the next, harder step is due.
-struct Ending {
-    cause: Cause,
-    next: Instant,
-    killed: bool,
 }
 
 impl<'a> Running<'a> {
@@ -316,13 +297,7 @@ impl<'a> Running<'a> {
     /// Goes on with the talk, where there is one.
     fn send_input(&mut self, now: Instant, sink: &mut dyn Sink) {
         let talk = sink.next_input();
-        // Its silence is ours: it waits for an answer to what it asked.
-        if talk.waits {
-            self.last_output = now;
-        }
-        if talk.over {
-            self.reported.get_or_insert(now);
-        }
+        self.watchdog.note_dialogue(talk, now);
         let Some(voice) = &mut self.voice else { return };
         let (told, goes_on) = voice.write_available(talk.words);
         let is_done = talk.over && told == talk.words.len();
@@ -343,7 +318,7 @@ impl<'a> Running<'a> {
             }
             self.enforce_limits(now, cancel, sink);
             if self.is_over(now) {
-                return self.cause();
+                return self.watchdog.cause();
             }
             let ready = self.events.next(self.next_moment(sink)).await;
             if ready.has(Interest::Exit) && self.exited.is_none() {
@@ -364,121 +339,40 @@ impl<'a> Running<'a> {
         if self.announce.is_some_and(|moment| moment <= now) && self.exited.is_none() {
             self.announce = None;
             let group = self.group.as_raw_nonzero().get();
-            sink.report_alive(Process { group, started: start_time(group).unwrap_or(0) });
+            sink.report_alive(Process { group, started: start_time(group).unwrap_or(0), boot: boot_id() });
         }
-        match cancel.requested_level() {
-            // Asked at every turn, as the stop level may rise while the process is being ended.
-            Some(StopLevel::Kill) => self.kill_group(Cause::Cancelled, now),
-            Some(StopLevel::Stop | StopLevel::Interrupt) => self.request_end(Cause::Cancelled, now, sink),
-            None => {}
-        }
-        if self.exited.is_none() {
-            if self.limits.deadline.is_some_and(|deadline| deadline <= now) {
-                self.request_end(Cause::Timeout, now, sink);
-            }
-            // After its result it may be silent: `grace` says how long.
-            if self.limits.idle.is_some_and(|idle| self.last_output + idle <= now) && self.reported.is_none() {
-                self.request_end(Cause::Idle, now, sink);
-            }
-            if let Some((cause, due)) = self.farewell
-                // Having reported the end of its work, it needs no patience any more.
-                && (due <= now || self.reported.is_some())
-            {
-                self.terminate_group(cause, now);
-            }
-            if self.reported.is_some_and(|reported| reported + self.limits.grace <= now) {
-                self.terminate_group(Cause::Reported, now);
-            }
-        } else if self.linger.is_some_and(|moment| moment <= now) {
+        self.watchdog.enforce(now, self.exited.is_none(), cancel, sink);
+        if self.exited.is_some() && self.linger.is_some_and(|moment| moment <= now) {
             self.linger = None;
             if group_lives(self.group) {
-                self.terminate_group(Cause::Exit, now);
-            } else if self.last_output + LINGER > now && self.exited.is_some_and(|exited| exited + TERM_GRACE > now) {
+                self.watchdog.terminate_group(Cause::Exit, now);
+            } else if self.watchdog.last_output + LINGER > now
+                && self.exited.is_some_and(|exited| exited + TERM_GRACE > now)
+            {
                 // There may be more of it in the pipes.
-                self.linger = Some(self.last_output + LINGER);
+                self.linger = Some(self.watchdog.last_output + LINGER);
             } else {
                 // The process that holds the pipes has left the group, and is out of reach.
-                self.let_go(now);
+                self.watchdog.let_go(now);
             }
-        }
-        if self.ending.as_ref().is_some_and(|ending| !ending.killed && ending.next <= now) {
-            self.kill_group(Cause::Exit, now);
         }
     }
 
     /// Whether nothing more is to be waited for: it ended, and its pipes are closed, or a process out of reach holds
     /// them.
     fn is_over(&self, now: Instant) -> bool {
-        let beyond_reach = self.ending.as_ref().is_some_and(|ending| ending.killed && ending.next <= now);
-        self.exited.is_some() && (self.is_silent() || beyond_reach)
+        self.exited.is_some() && (self.is_silent() || self.watchdog.is_beyond_reach(now))
     }
 
     fn is_silent(&self) -> bool {
         self.stdout.is_none() && self.stderr.is_none()
     }
 
-    /// Asks it to end its work, where it can be asked, and ends it otherwise.
-    fn request_end(&mut self, cause: Cause, now: Instant, sink: &mut dyn Sink) {
-        if self.farewell.is_some() || self.ending.is_some() {
-            return;
-        }
-        match sink.request_exit().filter(|_| self.exited.is_none()) {
-            Some(patience) => self.farewell = Some((cause, now + patience)),
-            None => self.terminate_group(cause, now),
-        }
-    }
-
-    /// Why it ends or has ended.
-    fn cause(&self) -> Cause {
-        let ending = self.ending.as_ref().map(|ending| ending.cause);
-        ending.or(self.farewell.map(|(cause, _)| cause)).unwrap_or(Cause::Exit)
-    }
-
-    /// Sends TERM to the group, once.
-    fn terminate_group(&mut self, cause: Cause, now: Instant) {
-        if self.ending.is_none() {
-            end_group(self.group, Signal::TERM);
-            // A stopped process receives no signal before it goes on.
-            end_group(self.group, Signal::CONT);
-            self.ending = Some(Ending { cause, next: now + TERM_GRACE, killed: false });
-        }
-    }
-
-    /// Sends KILL to the group, once.
-    fn kill_group(&mut self, cause: Cause, now: Instant) {
-        let cause = match &self.ending {
-            Some(Ending { killed: true, .. }) => return,
-            Some(ending) => ending.cause,
-            None => self.farewell.map_or(cause, |(cause, _)| cause),
-        };
-        end_group(self.group, Signal::KILL);
-        self.ending = Some(Ending { cause, next: now + LINGER, killed: true });
-    }
-
-    /// Waits for no process any more.
-    fn let_go(&mut self, now: Instant) {
-        self.ending = Some(Ending { cause: self.cause(), next: now, killed: true });
-    }
-
-    /// The next moment at which [`Running::consider`] has something to do.
+    /// The next moment at which [`Running::enforce_limits`] has something to do.
     fn next_moment(&self, sink: &dyn Sink) -> Option<Instant> {
         let living = self.exited.is_none();
-        let acts = living && self.ending.is_none();
-        let unless_ending = |moment: Option<Instant>| moment.filter(|_| acts && self.farewell.is_none());
-        [
-            sink.due(),
-            self.announce.filter(|_| living),
-            unless_ending(self.limits.deadline),
-            unless_ending(self.limits.idle.filter(|_| self.reported.is_none()).map(|idle| self.last_output + idle)),
-            unless_ending(self.reported.map(|reported| reported + self.limits.grace)),
-            self.farewell.filter(|_| acts).map(|(_, due)| due),
-            self.linger,
-            // After KILL the end of the process itself is awaited without a time limit.
-            self.ending.as_ref().filter(|ending| !ending.killed || !living).map(|ending| ending.next),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        let moments = [sink.due(), self.announce.filter(|_| living), self.watchdog.next_moment(living), self.linger];
+        moments.into_iter().flatten().min()
     }
 
     /// Writes to the pipes that have room, and reads from those that hold something.
@@ -508,10 +402,8 @@ impl<'a> Running<'a> {
         };
         let bytes = &buffer[..count];
         if count > 0 {
-            self.last_output = Instant::now();
             let reported = sink.stdout(bytes);
-            // Some programs go on after a result: what they say then takes it back.
-            self.reported = reported.then(|| self.reported.unwrap_or(self.last_output));
+            self.watchdog.note_output(Some(reported), Instant::now());
         }
         if count >= SMALL_READ && !self.large {
             self.large = true;
@@ -530,7 +422,7 @@ impl<'a> Running<'a> {
             None => self.stderr = None,
             Some(0) => {}
             Some(count) => {
-                self.last_output = Instant::now();
+                self.watchdog.note_output(None, Instant::now());
                 sink.stderr(&buffer[..count]);
             }
         }

@@ -57,6 +57,11 @@ impl Refused {
     fn new(message: String) -> Refused {
         Refused { message, is_full: false }
     }
+
+    /// That `program` cannot be started.
+    pub(crate) fn from_error(program: &Path, error: &io::Error) -> Refused {
+        Refused { message: format!("`{}` cannot be started: {error}", program.display()), is_full: is_full(error) }
+    }
 }
 
 /// Finds programs, and remembers where.

@@ -166,6 +166,7 @@ impl Copy<'_> {
     fn texts_of(&self, record: &Record) -> Texts<'_> {
         let (step, attempt) = match &record.event {
             Event::AttemptStarted { step, attempt, .. }
+            | Event::AttemptRejoined { step, attempt }
             | Event::AttemptEnded { step, attempt, .. }
             | Event::ApprovalAsked { step, attempt, .. }
             | Event::ApprovalAnswered { step, attempt, .. }

@@ -171,7 +171,9 @@ impl Reader<'_> {
             Event::Exchanged { step, attempt, .. } => return self.read_exchange(number, (step, *attempt)),
             // What went on then ended with its runner, and no event says so.
             Event::RunResumed => self.running.clear(),
-            Event::AttemptStarted { step, attempt, .. } => self.begin(number, step, *attempt),
+            Event::AttemptStarted { step, attempt, .. } | Event::AttemptRejoined { step, attempt } => {
+                self.begin(number, step, *attempt);
+            }
             Event::AttemptEnded { step, attempt, outcome } => {
                 self.running.remove(step);
                 self.end(number, (step.clone(), *attempt), outcome.failure.as_ref());

@@ -24,4 +24,38 @@ pub struct Process {
     pub group: i32,
     /// The leader's start time in clock ticks since boot (field 22 of `/proc/PID/stat`); 0 where unknown.
     pub started: u64,
+    /// The boot since which it lives: another machine has another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<BootId>,
+}
+
+/// What a Linux kernel calls itself from one start of the machine to the next, `/proc/sys/kernel/random/boot_id`: no two
+/// machines have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct BootId(u128);
+
+impl TryFrom<String> for BootId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<BootId, String> {
+        let digits: String = text.trim().chars().filter(|&character| character != '-').collect();
+        u128::from_str_radix(&digits, 16).map(BootId).map_err(|_| "a boot id has 32 hexadecimal digits".to_owned())
+    }
+}
+
+impl From<BootId> for String {
+    fn from(id: BootId) -> String {
+        format!("{:032x}", id.0)
+    }
+}
+
+impl JsonSchema for BootId {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "BootId".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        String::json_schema(generator)
+    }
 }

@@ -63,6 +63,7 @@ impl Event {
             Event::ConditionJudged { step, .. }
             | Event::StepSkipped { step, .. }
             | Event::AttemptStarted { step, .. }
+            | Event::AttemptRejoined { step, .. }
             | Event::ReuseMissed { step, .. }
             | Event::ProcessStarted { step, .. }
             | Event::SessionKnown { step, .. }

@@ -95,7 +95,7 @@ pub fn rehearse(
         state: State::new(Arc::new(graph)),
         records: Records::new(Box::new(CountingJournal::new(RECORDS)), 0, 0, Time::Virtual),
         queue: InputQueue::new(receiver, false),
-        attempts: Attempts::new(None),
+        attempts: Attempts::new(None, BTreeMap::new()),
         requests: Requests::new(false),
         teams: RunningSwarms::default(),
         outputs: Outputs::new(folder, layout, Box::new(texts.clone()), None),

@@ -148,6 +148,7 @@ impl Driver<'_> {
             budget: _,
             // For people.
             description: _,
+            survives: _, // Where its process goes on changes no result.
             origin: _,
         } = step;
         match &job.work {

@@ -127,7 +127,7 @@ pub fn plan_reuse(home: &Home, plan: &Plan, options: Options) -> Result<Vec<Plan
         state: State::new(Arc::new(graph)),
         records: Records::new(Box::new(CountingJournal::new(RECORDS)), 0, 0, Time::Virtual),
         queue: InputQueue::new(receiver, false),
-        attempts: Attempts::new(None),
+        attempts: Attempts::new(None, BTreeMap::new()),
         requests: Requests::new(true),
         teams: RunningSwarms::default(),
         outputs: Outputs::new(folder, layout, Box::new(texts), None),

@@ -106,6 +106,7 @@ impl Driver<'_> {
             idle: step.idle_ms.map(Duration::from_millis),
             grace: Duration::from_millis(step.grace_ms),
             max_output: usize::try_from(step.output.max_bytes).unwrap_or(usize::MAX).max(1),
+            survival: None,
             cancel: Arc::new(Cancel::default()),
             work: Work::Member(Box::new(MemberTurn { turn: turn.clone(), is_team, taker })),
             step: id,

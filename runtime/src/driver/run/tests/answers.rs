@@ -118,7 +118,7 @@ fn an_answer_that_stays_wrong_fails_the_attempt_and_retry_repeats_it() {
     let world = World::new();
     let answers = vec![said("no", Some(1), None), said("{}", Some(2), None)];
     let mut review = typed(ask("review", "critic", &[]), verdict(), 2);
-    review.retry = Retry { times: 1, backoff_ms: 0, max_backoff_ms: 0 };
+    review.retry = Retry { times: 1, backoff_ms: 0, max_backoff_ms: 0, fresh: false };
     let outcome = world.start(&with_agents(vec![review], vec![("critic", script(answers))]));
     assert_eq!((outcome.ended, outcome.values.len()), (Ended::Failed, 0));
     let ends = world.ends();

@@ -99,6 +99,7 @@ impl World {
             first: FirstRecord::New(vec![Event::run_started(&folder.id, "main")]),
             notices: Vec::new(),
             journal,
+            held: BTreeMap::new(),
             headless: false,
             source: Source::Live,
             record: None,

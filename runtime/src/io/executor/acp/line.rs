@@ -21,6 +21,7 @@ use futures_core::Stream as _;
 
 use super::client_fs::{self, Service, TurnContext};
 use super::dialogue::{self, DialogueState, Opening, Shared, Told};
+use super::former::{Former, Incoming, Outgoing};
 use super::permission::{self, Asker, Pending};
 use super::requests::{self, Dialogue, Request};
 use super::turn_log::Account;
@@ -63,6 +64,8 @@ pub(super) struct TurnOptions {
     pub earlier: Usage,
     /// How long the agent may take to end its turn when it is asked to.
     pub parting: Duration,
+    /// What a former runner has said to the program, which goes on.
+    pub former: Option<Former>,
     /// Woken when the dialogue has something to do.
     pub wake: Waker,
     /// Ends the attempt early.
@@ -95,6 +98,9 @@ pub(super) struct Line<'p, 'c> {
     /// The requests for leave so far.
     asked: usize,
     lines: Lines,
+    /// What a former runner has said, and whether the new dialogue went another way.
+    former: Option<Former>,
+    differs: bool,
     /// What the program is still to read.
     unread: Vec<u8>,
     /// What it may leave unread at most.
@@ -137,9 +143,13 @@ impl<'p, 'c> Line<'p, 'c> {
         services: &'p Services,
         capture: &'p mut Capture<'c>,
     ) -> Line<'p, 'c> {
-        let TurnOptions { earlier, parting, wake, cancel, member } = manner;
+        let TurnOptions { earlier, parting, former, wake, cancel, member } = manner;
         let steering = opening.steering.clone();
         let shared = Arc::new(Shared::default());
+        if former.as_ref().is_some_and(Former::was_prompted) {
+            // Its clients have listed the tools of the run before the turn began.
+            shared.enough.notify_one();
+        }
         // Rung from the beginning: the first poll has the dialogue send its first message.
         let bell = Arc::new(ThreadWaker { rung: AtomicBool::new(true), wake });
         let (sender, requests) = mpsc::channel();
@@ -164,6 +174,8 @@ impl<'p, 'c> Line<'p, 'c> {
             announced: false,
             asked: 0,
             lines: Lines::new(LONGEST),
+            former,
+            differs: false,
             unread: Vec::new(),
             patience,
             parting,
@@ -173,6 +185,11 @@ impl<'p, 'c> Line<'p, 'c> {
             waker: Waker::from(Arc::clone(&bell)),
             bell,
         }
+    }
+
+    /// Whether the program cannot go on with the dialogue of a former runner: it has to start again.
+    pub(super) fn differs(&self) -> bool {
+        self.differs
     }
 
     /// What the turn came to.
@@ -239,6 +256,16 @@ impl<'p, 'c> Line<'p, 'c> {
         let mut context = Context::from_waker(&self.waker);
         while let std::task::Poll::Ready(Some(frame)) = Pin::new(&mut channel.rx).poll_next(&mut context) {
             if let Ok(line) = frame.to_json() {
+                match self.former.as_mut().map_or(Outgoing::New, |former| former.take_outgoing(&line)) {
+                    Outgoing::Known => continue,
+                    Outgoing::New => {}
+                    Outgoing::Differs => {
+                        self.differs = true;
+                        let message = "its program cannot go on with the dialogue of the last runner".to_owned();
+                        self.shared.record_end(Err(Failure::Spawn { message }));
+                        return;
+                    }
+                }
                 self.unread.extend_from_slice(line.as_bytes());
                 self.unread.push(b'\n');
             }
@@ -372,6 +399,31 @@ impl<'p, 'c> Line<'p, 'c> {
 
     /// One line of the program's output.
     fn handle_line(&mut self, line: &[u8]) {
+        match &mut self.former {
+            None => self.handle_message(line),
+            Some(former) => {
+                former.waiting.push_back(line.to_vec());
+                self.handle_waiting();
+            }
+        }
+    }
+
+    /// The lines of a program that goes on, as far as the new dialogue is.
+    fn handle_waiting(&mut self) {
+        while let Some(former) = &mut self.former
+            && !former.is_early
+            && let Some(line) = former.waiting.pop_front()
+        {
+            match former.take_incoming(&line) {
+                Incoming::Plain => self.handle_message(&line),
+                Incoming::Renamed(line) => self.handle_message(&line),
+                Incoming::Done => {}
+                Incoming::Early => return former.waiting.push_front(line),
+            }
+        }
+    }
+
+    fn handle_message(&mut self, line: &[u8]) {
         // Programs print warnings too; a message is an object.
         if line.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
             return;
@@ -484,6 +536,7 @@ impl Sink for Line<'_, '_> {
 
     fn next_input(&mut self) -> StdinDialogue<'_> {
         self.go_on();
+        self.handle_waiting();
         self.announce();
         let stage = self.shared.lock_progress().stage;
         if stage == DialogueState::Listing && self.listing.is_none() {

@@ -7,6 +7,7 @@
 
 mod client_fs;
 mod dialogue;
+mod former;
 mod line;
 mod permission;
 mod requests;
@@ -26,11 +27,13 @@ use super::{Candidate, Job, Session};
 use crate::io::agent_api::{ToolSpec, ToolsListed};
 use crate::io::process::{Cause, End, Launch, Limits, Sink as _, decode_text, keep_last, run_process};
 use crate::io::recording::Answer;
+use crate::io::shim::run_held_process;
 use crate::io::steering::Steering;
 use crate::io::tools::Grant;
 use crate::types::event::{Failure, INLINE, Usage};
 use client_fs::Service;
 use dialogue::{Opening, Told};
+use former::Former;
 use line::{Line, TurnOptions};
 
 /// How long a program may stay once its turn is over and its input is closed.
@@ -105,8 +108,8 @@ pub(super) async fn ask_agent(
         place.capture.stderr(format!("swarmc: {why}\n").as_bytes());
     }
     let grant = Grant { folder: directory.to_owned(), ..acp.grant.clone() };
-    let opening = Opening {
-        servers,
+    let opening = || Opening {
+        servers: servers.clone(),
         able: Service::offered_capabilities(&grant, place.services),
         session: session.map(|session| session.id.clone()),
         keeps: acp.keeps,
@@ -117,7 +120,7 @@ pub(super) async fn ask_agent(
         steering: acp.steering.clone(),
         prompt: prompt.to_owned(),
     };
-    let asker = permission::Asker {
+    let asker = || permission::Asker {
         agent: taker.agent.as_str().into(),
         permissions: acp.grant.permissions,
         own: acp.tools.as_ref().map(|tools| Arc::clone(&tools.offers)).unwrap_or_default(),
@@ -125,15 +128,18 @@ pub(super) async fn ask_agent(
         attempt: job.attempt,
     };
     let limits = Limits { grace: job.grace.min(LEAVING), ..place.limits };
-    let manner = TurnOptions {
+    let rejoins = place.rejoins_next(job);
+    let hold = place.next_hold(job);
+    let former = hold.as_ref().filter(|_| rejoins).map(|hold| Former::read(&hold.input_path()));
+    let manner = |former| TurnOptions {
+        former,
         earlier: session.map_or_else(Usage::default, |session| session.used),
         parting: job.grace.min(PARTING),
         wake: place.poller.events.current_waker(),
         cancel: Arc::clone(&job.cancel),
         member: job.member_turn().map(|turn| (job.step.clone(), job.attempt, turn.clone())),
     };
-    let service = Service::new(grant, job.step.clone(), job.attempt, &opening.directory);
-    let mut line = Line::new(opening, (asker, service), manner, place.services, place.capture);
+    let service = || Service::new(grant.clone(), job.step.clone(), job.attempt, &absolute_path(directory));
     let launch = Launch {
         argv: &argv,
         environment: &taker.environment,
@@ -142,8 +148,29 @@ pub(super) async fn ask_agent(
         stdin: Some(&[]),
         install: acp.install.as_deref(),
     };
-    let end = run_process(place.poller, &launch, limits, &job.cancel, &mut line).await;
+    let (services, capture, poller) = (place.services, &mut *place.capture, place.poller);
+    let mut line = Line::new(opening(), (asker(), service()), manner(former), services, capture);
+    let end = match &hold {
+        None => run_process(poller, &launch, limits, &job.cancel, &mut line).await,
+        Some(hold) => run_held_process(poller, &launch, limits, &job.cancel, &mut line, hold).await,
+    };
+    let (differs, is_orphaned) = (line.differs(), matches!(end, Ok(End { cause: Cause::Orphaned, .. })));
     let told = line.finish();
+    if let (true, Some(hold), None) = (differs || is_orphaned, &hold, job.cancel.requested_level()) {
+        // As if no runner had been before: in a new conversation.
+        if differs {
+            let why = "its program does not go on with the dialogue of the last runner, and starts again";
+            services.observer_handle.send_notice(format!("`{}`: {why}", job.step.label()));
+        }
+        let mut line = Line::new(opening(), (asker(), service()), manner(None), services, place.capture);
+        let end = run_held_process(poller, &launch, limits, &job.cancel, &mut line, &hold.clone().anew()).await;
+        let told = line.finish();
+        return conclude(job, end, told, place);
+    }
+    conclude(job, end, told, place)
+}
+
+fn conclude(job: &Job, end: Result<End, String>, told: Told, place: &mut Place<'_, '_>) -> Answer {
     match end {
         Ok(end) => build_answer(job, end, told, place),
         Err(message) => Answer::failed(Failure::Spawn { message }),
@@ -163,7 +190,8 @@ fn build_answer(job: &Job, end: End, told: Told, place: &mut Place<'_, '_>) -> A
     let failure = match end.cause {
         Cause::Timeout => Some(Failure::Timeout { after_ms: to_millis(job.timeout) }),
         Cause::Idle => Some(Failure::Idle { after_ms: to_millis(job.idle) }),
-        Cause::Cancelled => Some(Failure::Cancelled),
+        Cause::Cancelled | Cause::Orphaned => Some(Failure::Cancelled),
+        Cause::Lost(why) => Some(Failure::Agent { message: why.to_owned() }),
         Cause::Exit | Cause::Reported => failure.map(|failure| with_exit(failure, end)),
     };
     let said = said.filter(|said| !said.is_empty()).map(attempt::without_newline);

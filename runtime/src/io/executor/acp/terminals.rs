@@ -315,7 +315,7 @@ impl Sink for Watcher {
         self.print(bytes);
     }
 
-    fn report_start(&mut self) {
+    fn report_start(&mut self, _: rustix::process::Pid) {
         self.screen.lock_seen().started = true;
         self.reporter.waker.wake_by_ref();
     }

@@ -1,0 +1,13 @@
+//! `swarmc shim` as a program of its own: there is one for each agent that runs, and it is to be small.
+//!
+//! `swarmc` starts this one where it lies beside it, and itself otherwise.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let Err(problem) = swarmc_runtime::serve_shim() else { return ExitCode::SUCCESS };
+    // Where it cannot be said, the exit code says it.
+    let _ = writeln!(std::io::stderr(), "swarmc-shim: {problem}");
+    ExitCode::FAILURE
+}
