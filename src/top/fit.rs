@@ -1,6 +1,6 @@
 //! Makes text fit the columns of a screen: cut with a sign for the rest, or in several lines.
 //!
-//! In: text that [`make_printable`] has passed, or that of this program. Out: text whose width all terminals agree on, so that
+//! In: text that `make_printable` has passed, or that of this program. Out: text whose width all terminals agree on, so that
 //! nothing that an agent writes shifts what stands beside it.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
