@@ -2,6 +2,8 @@
 //!
 //! `tests/install-agents` puts the programs into a cache outside the checkout; these tests call it, and fail without.
 
+mod survive;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read as _, Write as _};
