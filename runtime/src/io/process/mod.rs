@@ -7,7 +7,7 @@ mod stdin;
 mod tail;
 mod watchdog;
 
-pub(crate) use run::{Cause, End, Limits, Poller, Sink, run_process, start_process};
+pub(crate) use run::{ANNOUNCE, Cause, End, Limits, Poller, Sink, run_process, start_process};
 pub(crate) use side_command::{capture_output, read_stdout, read_stdout_bytes, run_side_command};
 pub(crate) use spawn::{DEFAULT_PATH, Finder, Launch, Refused, argv, describe_command, find_program};
 pub(crate) use stdin::StdinDialogue;

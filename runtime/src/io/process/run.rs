@@ -28,7 +28,7 @@ use crate::types::event::Process;
 
 /// How long a process lives before it is worth recording: a survivor of a killed runner is found by its environment
 /// as well, and most processes of a moment never become one.
-const ANNOUNCE: Duration = Duration::from_millis(20);
+pub(crate) const ANNOUNCE: Duration = Duration::from_millis(20);
 
 /// How long a process waits for room in the system where nothing else of the run takes any.
 const PATIENCE: Duration = Duration::from_secs(30);

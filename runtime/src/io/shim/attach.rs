@@ -13,12 +13,12 @@ use rustix::fs::{SeekFrom, seek};
 use rustix::net::{RecvFlags, recv};
 use rustix::process::{Pid, Signal};
 
-use super::{EndCause, Exit, FromRunner, FromShim, Hold, Living, Order, PROGRAM, socket_path};
+use super::{EndCause, Exit, FromRunner, FromShim, Hold, Living, Order, PROGRAM, Words, socket_path};
 use crate::io::children::{self, reap_child};
 use crate::io::event_loop::{Interest, Registered};
 use crate::io::home::create_private;
 use crate::io::proc_status::{boot_id, end_group, start_time};
-use crate::io::process::{Cause, End, Launch, Limits, Poller, Refused, Sink, Watchdog, start_process};
+use crate::io::process::{ANNOUNCE, Cause, End, Launch, Limits, Poller, Refused, Sink, Watchdog, start_process};
 use crate::io::socket_peer::SHIM;
 use crate::io::unix::through;
 use crate::types::cancel::Cancel;
@@ -187,8 +187,8 @@ async fn start_shim(
     let order = Order {
         folder: hold.folder.clone(),
         run: hold.run.clone(),
-        argv: launch.argv.to_vec(),
-        environment: launch.environment.to_vec(),
+        argv: launch.argv.iter().cloned().map(Words::from).collect(),
+        environment: launch.environment.iter().cloned().map(|(name, value)| (name.into(), value.into())).collect(),
         directory: absolute(launch.directory),
         stdin: launch.stdin.map(|stdin| String::from_utf8_lossy(stdin).into_owned()),
         talks: sink.has_dialogue(),
@@ -265,6 +265,8 @@ struct Following<'e> {
     reader: Option<Reader>,
     living: Option<Living>,
     watchdog: Option<Watchdog>,
+    /// When the processes are worth recording.
+    announce: Option<Instant>,
     /// The bytes of both streams that there are.
     came: [u64; 2],
     ended: Option<Exit>,
@@ -283,6 +285,7 @@ impl<'e> Following<'e> {
             reader: None,
             living: None,
             watchdog: None,
+            announce: None,
             came: [0; 2],
             ended: None,
             is_closed: false,
@@ -308,6 +311,7 @@ impl<'e> Following<'e> {
                 sink.tick(now);
             }
             self.enforce(now, cancel, sink);
+            self.announce_living(now, sink);
             let (is_over, has_heard) = self.hear(sink, (limits, now), hold).map_err(failed)?;
             if self.read(sink).map_err(failed)? {
                 // Others have their turn in between.
@@ -340,8 +344,19 @@ impl<'e> Following<'e> {
                 return Ok(self.end_with(Cause::Lost(LOST)));
             }
             let next = self.watchdog.as_ref().and_then(|watchdog| watchdog.next_moment(true));
-            poller.events.next([sink.due(), next, stuck].into_iter().flatten().min()).await;
+            poller.events.next([sink.due(), next, stuck, self.announce].into_iter().flatten().min()).await;
         }
+    }
+
+    /// Has the processes recorded once they have lived for a while: both, so that both are ended where no runner can.
+    fn announce_living(&mut self, now: Instant, sink: &mut dyn Sink) {
+        let Some(living) = self.living.as_ref().filter(|_| self.announce.is_some_and(|moment| moment <= now)) else {
+            return;
+        };
+        for pid in [living.shim, living.group] {
+            sink.report_alive(Process { group: pid, started: start_time(pid).unwrap_or(0), boot: boot_id() });
+        }
+        self.announce = None;
     }
 
     fn stream(&self) -> &UnixStream {
@@ -435,7 +450,6 @@ impl<'e> Following<'e> {
         hold: &Hold,
     ) -> io::Result<()> {
         let group = Pid::from_raw(living.group).ok_or(io::ErrorKind::InvalidData)?;
-        let process = |pid: i32| Process { group: pid, started: start_time(pid).unwrap_or(0), boot: boot_id() };
         self.reader = Some(Reader::open(&hold.folder)?);
         let ago = |ms: u64| Duration::from_millis(ms);
         // What it took under former runners counts.
@@ -443,9 +457,7 @@ impl<'e> Following<'e> {
         let last_output = now.checked_sub(ago(living.silent_ms)).unwrap_or(now);
         self.watchdog = Some(Watchdog::new(group, Limits { deadline, ..limits }, last_output));
         sink.report_start(group);
-        // Both are recorded, so that both are ended where the runner cannot do it.
-        sink.report_alive(process(living.shim));
-        sink.report_alive(process(living.group));
+        self.announce = Some(now + ANNOUNCE);
         self.living = Some(living);
         Ok(())
     }

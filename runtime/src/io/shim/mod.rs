@@ -22,6 +22,7 @@ mod serve;
 mod spools;
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -87,8 +88,8 @@ struct Order {
     folder: PathBuf,
     /// The folder of the run: only a process that has its lock is a runner.
     run: PathBuf,
-    argv: Vec<OsString>,
-    environment: Vec<(OsString, OsString)>,
+    argv: Vec<Words>,
+    environment: Vec<(Words, Words)>,
     directory: PathBuf,
     /// What the program reads; none where it has nothing to read.
     stdin: Option<String>,
@@ -101,6 +102,29 @@ struct Order {
     /// How to install the program, for the message when it is missing.
     install: Option<String>,
     epoch: u64,
+}
+
+/// Words of the system as JSON: nearly all are text, and are written as such.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Words {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl From<OsString> for Words {
+    fn from(words: OsString) -> Words {
+        words.into_string().map_or_else(|words| Words::Bytes(words.into_vec()), Words::Text)
+    }
+}
+
+impl From<Words> for OsString {
+    fn from(words: Words) -> OsString {
+        match words {
+            Words::Text(text) => text.into(),
+            Words::Bytes(bytes) => OsString::from_vec(bytes),
+        }
+    }
 }
 
 /// A line of the runner.

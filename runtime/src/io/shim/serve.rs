@@ -1,6 +1,7 @@
 //! The shim itself: `main` of a process that starts one program, keeps what it puts out, and ends with it.
 
 use std::cell::RefCell;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::fd::OwnedFd;
@@ -52,7 +53,7 @@ pub fn serve_shim() -> Result<(), String> {
     let socket = socket_path(&order.folder);
     let listener = through(&socket, UnixListener::bind).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
-    hold(&order, spools, listener).map_err(failed)
+    hold(order, spools, listener).map_err(failed)
 }
 
 /// Standard input as a connection; nothing else has it from now on.
@@ -75,7 +76,10 @@ fn read_order(runner: &mut UnixStream) -> io::Result<Order> {
     Ok(serde_json::from_slice(&line)?)
 }
 
-fn hold(order: &Order, spools: Spools, listener: UnixListener) -> io::Result<()> {
+fn hold(order: Order, spools: Spools, listener: UnixListener) -> io::Result<()> {
+    let argv: Vec<OsString> = order.argv.into_iter().map(OsString::from).collect();
+    let environment: Vec<(OsString, OsString)> =
+        order.environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
     let poller = Poller::new()?;
     let spools = RefCell::new(spools);
     let ended: RefCell<Option<Result<End, String>>> = RefCell::default();
@@ -87,8 +91,8 @@ fn hold(order: &Order, spools: Spools, listener: UnixListener) -> io::Result<()>
             std::sync::Arc::clone(&spools.cancel)
         };
         let launch = Launch {
-            argv: &order.argv,
-            environment: &order.environment,
+            argv: &argv,
+            environment: &environment,
             directory: &order.directory,
             stdin: match order.talks {
                 true => Some(&[]),

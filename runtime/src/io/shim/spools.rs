@@ -17,7 +17,7 @@ use rustix::process::{Pid, getpid};
 
 use serde::{Deserialize, Serialize};
 
-use super::{EndCause, FromRunner, FromShim, Living, Order};
+use super::{EndCause, FromRunner, FromShim, Living, Order, Words};
 use crate::io::children::reap_orphans;
 use crate::io::process::{Sink, StdinDialogue};
 use crate::types::cancel::Cancel;
@@ -103,8 +103,11 @@ impl Spools {
             |name: &str| OpenOptions::new().append(true).create_new(true).mode(0o600).open(order.folder.join(name));
         let spool = |name: &str| Ok::<_, io::Error>(Spool { file: create(name)?, came: 0, read: 0, given_back: 0 });
         let variable = |name: &str| {
-            let found = order.environment.iter().rev().find(|(other, _)| other == name);
-            found.and_then(|(_, value)| value.to_str()).map(str::to_owned)
+            let is_meant = |word: &Words| matches!(word, Words::Text(text) if text == name);
+            match order.environment.iter().rev().find(|(other, _)| is_meant(other)) {
+                Some((_, Words::Text(value))) => Some(value.clone()),
+                _ => None,
+            }
         };
         let now = Instant::now();
         let input = create("in")?;
