@@ -173,16 +173,21 @@ impl Driver<'_> {
         if !shim::can_hold() || !self.world.is_real() || role == Role::SumsUp {
             return None;
         }
-        let is_program = |door: &Transport| matches!(door, Transport::Program(_) | Transport::Acp(_));
+        let is_program = |door: &Transport| matches!(door, Transport::Program(_));
+        // Held only where the spec says so.
+        let is_acp = |door: &Transport| matches!(door, Transport::Acp(_));
         let survive = self.evaluator.plan.survive;
         let is_agent = match work {
             Work::Agent(asked) if asked.takers.iter().any(|taker| is_program(&taker.door)) => true,
+            Work::Agent(asked) if asked.takers.iter().any(|taker| is_acp(&taker.door)) => false,
             Work::Command { .. } => false,
             _ => return None,
         };
+        let is_long_command =
+            matches!(work, Work::Command { .. }) && step.timeout_ms.is_some_and(|timeout| timeout >= LONG_COMMAND_MS);
         let by_default = match survive.what {
             Survivors::None => false,
-            Survivors::Agents => is_agent || step.timeout_ms.is_some_and(|timeout| timeout >= LONG_COMMAND_MS),
+            Survivors::Agents => is_agent || is_long_command,
             Survivors::All => true,
         };
         step.survives.unwrap_or(by_default).then(|| Survival {
