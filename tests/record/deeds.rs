@@ -190,7 +190,7 @@ agent lead provider=program {{ can spawn }}
 agent helper provider=other
 pipeline main {{
     edges {{ lead -> helper kind=spawn; helper -> lead }}
-    task lead agent=lead {{ prompt "Plan." }}
+    task lead agent=lead {{ prompt "Plan."; survive #false }}
     task helper agent=helper {{ prompt "Help.\n<<inbox>>" }}
     result lead
 }}
