@@ -140,7 +140,7 @@ fn stamp_of(meta: &Metadata) -> Stamp {
 
 /// The folder, or the file, that everything lies in which a pattern can match; none where that is no part of the
 /// workspace.
-fn base_folder(glob: &str) -> Option<PathBuf> {
+pub(crate) fn base_folder(glob: &str) -> Option<PathBuf> {
     let path = Path::new(glob);
     let plain = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     let words = path.components().filter(|part| matches!(part, Component::Normal(_)));

@@ -5,12 +5,13 @@
 //! names them.
 
 use std::io::Read;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fast_glob::glob_match;
 
 use crate::io::confine::Folder;
+use crate::io::file_digests::base_folder;
 use crate::io::ignored::build_walk;
 
 /// The files that are looked at for one rule.
@@ -18,9 +19,6 @@ const LOOKED_AT: usize = 500_000;
 
 /// Folders of what others made.
 const ASIDE: &[&str] = &[".git", "node_modules", "target"];
-
-/// What makes a path a pattern.
-const SIGNS: [char; 5] = ['*', '?', '[', '{', '!'];
 
 /// The bytes of a file that say whether it is text.
 const HEAD: u64 = 1024;
@@ -60,7 +58,8 @@ impl Walk {
     }
 
     fn find_among(&self, globs: &[String], max: usize, most: usize) -> Found {
-        let globs: Vec<(&str, PathBuf)> = globs.iter().filter_map(|glob| Some((glob.as_str(), base(glob)?))).collect();
+        let globs: Vec<(&str, PathBuf)> =
+            globs.iter().filter_map(|glob| Some((glob.as_str(), base_folder(glob)?))).collect();
         let bases: Vec<PathBuf> = globs.iter().map(|(_, base)| base.clone()).collect();
         let root = self.root.clone();
         let walk = build_walk(&self.root, &self.folder, move |entry| {
@@ -107,17 +106,6 @@ impl Walk {
         let Ok((file, _)) = self.folder.file(path) else { return false };
         file.take(HEAD).read_to_end(&mut head).is_ok() && !head.contains(&0)
     }
-}
-
-/// The folder, or the file, that everything lies in which a pattern can match; none where that is no part of the
-/// workspace.
-fn base(glob: &str) -> Option<PathBuf> {
-    let path = Path::new(glob);
-    let plain = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    let words = path.components().filter(|part| matches!(part, Component::Normal(_)));
-    plain.then(|| {
-        words.take_while(|part| !part.as_os_str().to_string_lossy().contains(SIGNS)).map(Component::as_os_str).collect()
-    })
 }
 
 #[cfg(test)]
