@@ -103,8 +103,11 @@ pub(crate) const EDITIONS: &[Word] = &[make_word("2026", "the first one")];
 
 pub(crate) const SURVIVORS: &[Word] = &[
     make_word("none", "none: what runs ends with its runner, and starts again with the next one"),
-    make_word("agents", "those of agents that are programs, and of commands with a `timeout` of 5 minutes or more"),
-    make_word("all", "those of agents that are programs, and of all commands"),
+    make_word(
+        "agents",
+        "those of agents that are programs (`exec`), and of commands with a `timeout` of 5 minutes or more",
+    ),
+    make_word("all", "those of agents that are programs, also over ACP, and of all commands"),
 ];
 
 pub(crate) const MODE: &[Word] =
