@@ -132,7 +132,7 @@ provider program {{
 agent lead provider=program {{ can spawn }}
 pipeline main {{
     edges {{ lead -> helper kind=spawn; helper -> lead }}
-    task lead agent=lead {{ prompt "Plan." }}
+    task lead agent=lead {{ prompt "Plan."; survive #false }}
     task helper agent=lead {{ prompt "Help.\n<<inbox>>" }}
     result lead
 }}
