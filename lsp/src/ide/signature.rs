@@ -188,8 +188,8 @@ mod tests {
 
     #[test]
     fn nodes_say_their_arguments() {
-        assert_eq!(shown("retry $0"), "retry [N] [backoff=…] [max=…]");
-        assert_eq!(shown("retry 2 backoff=$0"), "retry N [[backoff=…]] [max=…]");
+        assert_eq!(shown("retry $0"), "retry [N] [backoff=…] [max=…] [fresh=…]");
+        assert_eq!(shown("retry 2 backoff=$0"), "retry N [[backoff=…]] [max=…] [fresh=…]");
         assert_eq!(shown("depends-on x $0"), "depends-on STEP [STEP…] [when=…]");
         assert_eq!(shown("// retry $0"), "");
     }

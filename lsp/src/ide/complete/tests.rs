@@ -289,7 +289,7 @@ fn arguments_and_properties_follow_the_table() {
     assert_eq!(chosen(&task("timeout \"1$0\""), "10s"), "timeout \"10s\"");
     assert_eq!(chosen(&task("timeout \"1$0"), "10s"), "timeout \"10s\"");
     assert_eq!(first(&task("on-failure fix agent=$0"), 4), ["a", "b-c", "claude-code", "codex"]);
-    assert_eq!(labels(&task("retry 2 $0")), ["backoff", "max"]);
+    assert_eq!(labels(&task("retry 2 $0")), ["backoff", "max", "fresh"]);
     assert_eq!(labels(&task("fail-fast $0")), [""; 0]);
     let flag = spec("pipeline main {\nfail-fast $0\n}");
     assert_eq!(labels(&flag), ["#true", "#false"]);
