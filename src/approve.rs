@@ -65,7 +65,7 @@ fn list_waiting(ledger: &RunReport, folder: &RunFolder) -> miette::Result<Exit> 
     for question in list_questions(ledger, folder, now_ms()) {
         let (id, step, sign) = (&folder.id, &question.step, paint.yellow("?"));
         let since = ago(question.since_ms);
-        let expiry = question.expiry.map(|expiry| format!(", {expiry}")).unwrap_or_default();
+        let expiry = question.expiry.as_ref().map(|expiry| format!(", {expiry}")).unwrap_or_default();
         let (word, what) = match &question.request {
             Some(wants) => (&question.key, format!("{} {step}: {wants}", question.key)),
             None => (step, format!("gate {step}")),
@@ -74,7 +74,7 @@ fn list_waiting(ledger: &RunReport, folder: &RunFolder) -> miette::Result<Exit> 
         question.lines.iter().for_each(|line| _ = writeln!(out, "    {line}"));
         let options = question.choices.join("|");
         let options = if options.is_empty() { "CHOICE" } else { &options };
-        let asks: String = question.fields.iter().map(|field| format!(" --ask {}=…", field.name)).collect();
+        let asks = question.format_asks();
         let _ = writeln!(out, "  swarmc approve {id} {word} {options}{asks}");
     }
     if out.is_empty() {

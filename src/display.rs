@@ -32,8 +32,8 @@ use swarmc_plan::{Pipeline, StopStatus};
 use swarmc_runtime::{AnsweredBy, Content, Event, Observer, Record, Signal, Status, StepId};
 use swarmc_view::documents::{RunLine, RunLineKind, encode};
 use swarmc_view::{
-    Change, EventLine, OpenRequest, Row, RowState, RunReport, describe_verdict, format_choices, format_duration,
-    make_printable,
+    Change, EventLine, OpenRequest, Row, RowState, RunReport, describe_verdict, format_ask, format_choices,
+    format_duration, make_printable,
 };
 
 use self::output::{Tail, has_failed};
@@ -378,8 +378,13 @@ impl Screen {
         }
         let gate = self.ledger.gates.get(&*step.name);
         let options = gate.map_or("CHOICE".to_owned(), |gate| gate.options.join("|"));
-        let asks: String = gate.iter().flat_map(|gate| &gate.ask).map(|ask| format!(" --ask {}=…", ask.name)).collect();
-        let fields: String = gate.iter().flat_map(|gate| &gate.ask).map(|ask| format!(" {}=…", ask.name)).collect();
+        let asks = gate.iter().flat_map(|gate| &gate.ask);
+        let fields = asks.clone().map(|ask| match ask.optional {
+            true => format!(" [{}=…]", ask.name),
+            false => format!(" {}=…", ask.name),
+        });
+        let fields: String = fields.collect();
+        let asks: String = asks.map(|ask| format_ask(&ask.name, ask.optional)).collect();
         if self.live.is_some() {
             text.push_str(&format!("\n  type {options}{fields} and Enter, or elsewhere:"));
         }

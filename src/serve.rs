@@ -30,11 +30,13 @@ pub(crate) fn exec(args: &Serve) -> miette::Result<Exit> {
     let options = Options {
         home: find_home()?,
         listen: args.listen,
+        unix: args.unix.clone(),
         behind_tls: args.behind_tls,
         hosts: args.allow_host.clone(),
         read_only: args.read_only,
         specs,
         tasks,
+        allows_plans: args.allow_plans,
         page: args.page.clone(),
         token,
         program: std::env::current_exe().into_diagnostic()?,
@@ -62,6 +64,9 @@ fn describe_failure(error: ServeError) -> miette::Report {
             "listen on 127.0.0.1, and put a proxy that speaks TLS in front of it; if there is one already, add `--behind-tls`"
         }
         ServeError::Listen { .. } => "another program may have the port: `--listen 127.0.0.1:0` takes a free one",
+        ServeError::Socket { .. } => {
+            "another server may listen there: name another path, of at most 107 bytes, in a folder that you may write to"
+        }
         ServeError::Taken => "use its address, or add `--read-only` to this one",
         ServeError::Folder { .. } => "check that the folder is there, and that you may write to it",
     };

@@ -4,18 +4,21 @@
 //! and `swarmc stop`. Only this file does I/O: `model` decides what is shown, `draw` shows it. Invariants: leaving ends
 //! no run, and the terminal is as it was, also after a panic; without a terminal no control character is written.
 
+mod asks;
 mod draw;
 mod fit;
 mod keys;
 mod layers;
 mod log_tail;
 mod model;
+mod notice_tail;
 mod pictures;
 mod replay;
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -23,18 +26,21 @@ use base64::prelude::BASE64_STANDARD;
 use miette::IntoDiagnostic;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::cursor::Show;
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::crossterm::event::{
+    self, DisableMouseCapture, EnableMouseCapture, Event, KeyEventKind, MouseButton, MouseEvent, MouseEventKind,
+};
 use ratatui::crossterm::execute;
 use ratatui::{DefaultTerminal, Terminal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use swarmc_runtime::{Layout, RunFolder, Stream as TaskStream, answer_gate, request_stop};
-use swarmc_view::{FollowedRun, now_ms};
+use swarmc_runtime::{Layout, RunFolder, Stream as TaskStream, answer_gate, request_stop, send_message};
+use swarmc_view::{FollowedRun, RowState, format_size, now_ms};
 
 use self::draw::{Looks, Picture, draw};
 use self::keys::read_key;
 use self::log_tail::LogTail;
 use self::model::{Model, Overlay, Replay, Wish};
+use self::notice_tail::NoticeTail;
 use self::replay::PastRun;
 use crate::agent_log::find_step_format;
 use crate::args::Top;
@@ -52,6 +58,9 @@ const TICK: Duration = Duration::from_secs(1);
 /// The bytes from the end of a log that are copied, and the steps that stay on the terminal at the end.
 const COPIED: usize = 64 * 1024;
 const ENDING: usize = 200;
+
+/// Whether clicks and the wheel come here, and not to the terminal: what gives that back has to know it.
+static MOUSE: AtomicBool = AtomicBool::new(false);
 
 /// The size of a frame that is printed where there is no terminal to ask.
 const PRINTED: (u16, u16) = (120, 40);
@@ -84,6 +93,8 @@ struct Screen {
     layout: Layout,
     model: Model,
     log: LogTail,
+    /// What people should know of the attempt whose log that is.
+    notices: NoticeTail,
     is_running: bool,
     looks: Looks,
     /// When a runner was looked for, and the times were drawn.
@@ -103,6 +114,7 @@ impl Screen {
             layout,
             model: Model::new(),
             log: LogTail::default(),
+            notices: NoticeTail::default(),
             is_running,
             looks,
             ticked: Instant::now(),
@@ -168,17 +180,26 @@ impl Screen {
     /// Follows the log of the selected step; whether there is more of it.
     fn select_log(&mut self) -> bool {
         let run = shown_run(&self.run, self.past.as_ref());
-        let path = self
-            .model
-            .selected_row(run)
+        let row = self.model.selected_row(run);
+        let path = row
             .map_or_else(PathBuf::new, |row| self.layout.log_path(&row.step, row.attempt.max(1), TaskStream::Stdout));
+        let notices = row.map_or_else(PathBuf::new, |row| self.layout.tool_log_path(&row.step, row.attempt.max(1)));
+        let goes_on = row.is_some_and(|row| row.state == RowState::Running);
         let is_other = !self.log.is_of(&path);
         if is_other {
             let step = self.model.selected_row(run).map(|row| row.step.name.clone());
             let format = step.and_then(|step| find_step_format(&self.run.past.plan, &step));
             self.log = LogTail::new(path, format);
         }
-        self.log.poll() | is_other
+        if !self.notices.is_of(&notices) {
+            self.notices = NoticeTail::new(notices);
+        }
+        let is_noticed = self.notices.poll();
+        if let Some(text) = self.notices.texts().last().filter(|_| is_noticed && goes_on) {
+            // A narrow screen shows the list alone.
+            self.model.notice = Some(text.clone());
+        }
+        self.log.poll() | is_other | is_noticed
     }
 
     fn draw(&mut self, frame: &mut ratatui::Frame<'_>) {
@@ -188,7 +209,9 @@ impl Screen {
         // The clock of the past stands at its last record.
         let now = if replayed.is_some() { run.report.changed_ms } else { now };
         let Screen { log, is_running, looks, .. } = self;
-        draw(frame, &mut self.model, &Picture { run, log, is_running: *is_running, replayed, now, looks: *looks });
+        let notices = self.notices.texts();
+        let picture = Picture { run, log, notices, is_running: *is_running, replayed, now, looks: *looks };
+        draw(frame, &mut self.model, &picture);
         self.model.note_drawn(now);
     }
 
@@ -202,8 +225,13 @@ impl Screen {
                 std::process::exit(Exit::Done as i32);
             }
         });
-        // Restores the terminal in a panic, too.
-        let mut terminal = ratatui::try_init().into_diagnostic()?;
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            give_back();
+            hook(panic);
+        }));
+        // Restores the terminal in a panic, too, but for the mouse.
+        let mut terminal = take_terminal().into_diagnostic()?;
         let outcome = self.interact(&mut terminal);
         give_back();
         outcome?;
@@ -237,9 +265,15 @@ impl Screen {
             if event::poll(LOOK).into_diagnostic()? {
                 // All keys that wait count before the next picture.
                 loop {
-                    if let Event::Key(key) = event::read().into_diagnostic()?
+                    let event = event::read().into_diagnostic()?;
+                    if let Event::Mouse(mouse) = event
+                        && MOUSE.load(Ordering::Acquire)
+                    {
+                        self.take_mouse(mouse);
+                    }
+                    if let Event::Key(key) = event
                         && key.kind != KeyEventKind::Release
-                        && let Some(key) = read_key(key, self.model.typing)
+                        && let Some(key) = read_key(key, self.model.takes_text())
                         && let Some(wish) = self.model.press(key, shown_run(&self.run, self.past.as_ref()), now_ms())
                         && self.carry_out(wish, terminal)?
                     {
@@ -252,6 +286,16 @@ impl Screen {
                 is_stale = true;
             }
             is_stale |= self.poll();
+        }
+    }
+
+    fn take_mouse(&mut self, mouse: MouseEvent) {
+        let run = shown_run(&self.run, self.past.as_ref());
+        match mouse.kind {
+            MouseEventKind::Down(MouseButton::Left) => self.model.click(mouse.column, mouse.row),
+            MouseEventKind::ScrollUp => self.model.turn_wheel(true, mouse.column, run, now_ms()),
+            MouseEventKind::ScrollDown => self.model.turn_wheel(false, mouse.column, run, now_ms()),
+            _ => {}
         }
     }
 
@@ -288,17 +332,53 @@ impl Screen {
                 terminal::print(format!("\x1b]52;c;{}\x07", BASE64_STANDARD.encode(text)))?;
                 self.model.notice = Some("the end of the log is copied, where this terminal allows it".to_owned());
             }
+            Wish::Save => self.model.notice = Some(self.save_log()),
+            Wish::Mouse => {
+                let is_on = !MOUSE.fetch_xor(true, Ordering::AcqRel);
+                set_mouse(is_on).into_diagnostic()?;
+                self.model.notice = Some(match is_on {
+                    true => "clicks select and the wheel scrolls: M gives the mouse back to the terminal".to_owned(),
+                    false => "the terminal has the mouse".to_owned(),
+                });
+            }
+            Wish::Tell(message) => {
+                self.model.notice = Some(match send_message(&self.run.folder, &message) {
+                    Ok(said) if said.is_empty() => format!("written to {}: {}", message.to, message.text),
+                    Ok(said) => said,
+                    Err(error) => error.to_string(),
+                });
+            }
             Wish::Replay(replay) => self.replay(replay),
             Wish::Page => self.open_pager(terminal)?,
             Wish::Suspend => {
                 give_back();
                 rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TSTP)
                     .into_diagnostic()?;
-                *terminal = ratatui::try_init().into_diagnostic()?;
+                *terminal = take_terminal().into_diagnostic()?;
                 terminal.clear().into_diagnostic()?;
             }
         }
         Ok(false)
+    }
+
+    /// Saves the whole log of the selected step as a file of the current folder; what to say of it.
+    fn save_log(&self) -> String {
+        let log = self.log.path();
+        // The name of a log has no sign that means something to a file system.
+        let Some(name) = log.file_name().and_then(|name| name.to_str()) else {
+            return "no log to save: the step has not begun".to_owned();
+        };
+        let name = format!("{}-{name}.log", self.run.folder.id);
+        let save = || {
+            let mut from = std::fs::File::open(log)?;
+            // Nothing that is there is written over.
+            let mut to = std::fs::File::options().create_new(true).write(true).open(&name)?;
+            std::io::copy(&mut from, &mut to)
+        };
+        match save() {
+            Ok(bytes) => format!("saved as {name}, {}", format_size(bytes)),
+            Err(error) => format!("cannot save the log as {name}: {error}"),
+        }
     }
 
     /// Goes on with the run in a process that outlives the screen.
@@ -322,7 +402,7 @@ impl Screen {
         // Without `-R` it writes control characters as their codes.
         let shown =
             Command::new(program).args(words).arg(self.log.path()).env("LESS", "-M").env_remove("LESSOPEN").status();
-        *terminal = ratatui::try_init().into_diagnostic()?;
+        *terminal = take_terminal().into_diagnostic()?;
         terminal.clear().into_diagnostic()?;
         if let Err(error) = shown {
             self.model.notice = Some(format!("cannot start `{program}`: {error}"));
@@ -356,8 +436,27 @@ fn shown_run<'s>(run: &'s FollowedRun, past: Option<&'s PastRun>) -> &'s Followe
     past.map_or(run, |past| &past.run)
 }
 
+/// Takes the terminal, with the mouse where a person wanted that.
+fn take_terminal() -> std::io::Result<DefaultTerminal> {
+    let terminal = ratatui::try_init()?;
+    if MOUSE.load(Ordering::Acquire) {
+        set_mouse(true)?;
+    }
+    Ok(terminal)
+}
+
+fn set_mouse(is_on: bool) -> std::io::Result<()> {
+    match is_on {
+        true => execute!(std::io::stdout(), EnableMouseCapture),
+        false => execute!(std::io::stdout(), DisableMouseCapture),
+    }
+}
+
 /// Gives the terminal back as it was, with its cursor, which a frame hides. One that is gone takes nothing.
 fn give_back() {
+    if MOUSE.load(Ordering::Acquire) {
+        let _ = set_mouse(false);
+    }
     let _ = ratatui::try_restore();
     let _ = execute!(std::io::stdout(), Show);
 }

@@ -169,6 +169,30 @@ fn the_tools_of_the_run_are_handed_over_by_http_or_by_a_pipe() {
     relay("stdio").expect(0, &["Over a pipe"], &["handed over: False"]);
 }
 
+/// An agent that never starts the server of the run's tools gets its prompt late. People hear of it while it waits.
+#[test]
+fn an_agent_that_starts_no_tools_is_reported_while_its_prompt_waits() {
+    let place = place(
+        "provider p { acp python3 \"agent.py\" forgetful }\nagent a provider=p\npipeline main {\n\
+         edges { first -> second }\n task first agent=a { prompt \"Hand over.\" }\n\
+         task second { stdin \"<<inbox>>\"; run \"cat\" }\n result second\n}\n",
+    );
+    let (mut child, _) = place.until(&["run", "flow.kdl"], "its agent has not started the MCP server `swarm` yet");
+    assert!(!methods(&place).contains(&"session/prompt".to_owned()), "the prompt waits");
+    let read_step = || {
+        let step = place.swarmc(&["inspect", "last", "first", "--json"]).expect(0, &[], &[]).out;
+        serde_json::from_str::<Value>(&step).expect("it is JSON")
+    };
+    let is_noticed =
+        |step: &Value| step["notices"][0]["text"].as_str().is_some_and(|text| text.contains("its prompt waits"));
+    crate::top::until("the notice is in the step", || is_noticed(&read_step()));
+    place.swarmc(&["inspect", "last", "first"]).expect(0, &["notice  turn 1: its agent has not started"], &[]);
+    let shown = place.swarmc(&["top", "last"]).expect(0, &["● first", "its agent has not started the MCP server"], &[]);
+    assert!(shown.err.is_empty(), "{shown:?}");
+    signal(&child, "TERM");
+    child.wait().expect("it ends");
+}
+
 #[test]
 fn tool_servers_of_the_plan_are_handed_over_where_the_run_has_no_more_to_say_about_them() {
     for (policy, tools, handed, why) in [

@@ -192,3 +192,31 @@ fn incoming_and_outgoing_handoffs_are_shown_as_raw_envelope_data() {
     let wrong = project.swarmc(&["inspect", "last", "work", "--raw", "--json"]);
     assert_eq!(wrong.status.code(), Some(2));
 }
+
+/// A step that is not there: each step is offered once, however often it ran, and those that have not begun as well.
+#[test]
+fn an_unknown_step_is_answered_with_each_step_once() {
+    let place = crate::cli::Place::new(
+        r#"
+        pipeline p {
+            loop polish {
+                iterations 3
+                task draft { run echo }
+                task review { run echo }
+            }
+            task after { depends-on polish; run sh "-c" "exit 1" }
+            task last { depends-on after; run echo }
+        }
+        "#,
+    );
+    place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &[]);
+    for word in ["nothing-like-it", "draft[9]"] {
+        let ended = place.swarmc(&["inspect", "last", word]).expect(2, &[], &[word]);
+        for name in ["draft", "review", "after", "last"] {
+            let quoted =
+                ended.err.matches(&format!("`{name}`")).count() + ended.err.matches(&format!("/{name}`")).count();
+            assert!(quoted <= 2, "{word}: {name} {quoted}: {}", ended.err);
+        }
+        assert!(ended.err.contains("`last`") || ended.err.contains("did you mean"), "{}", ended.err);
+    }
+}

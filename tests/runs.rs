@@ -345,7 +345,11 @@ pipeline main {
     };
     let started = |text: &str| text.split("run ").nth(1).and_then(|rest| rest.split(':').next()).unwrap().to_owned();
     let (child, rest) = place.until(&["run", "flow.kdl"], "swarmc approve");
-    place.swarmc(&["approve", "last"]).expect(0, &["? gate last, since ", ", `ok` in 23h 59m by `on-timeout`"], &[]);
+    place.swarmc(&["approve", "last"]).expect(
+        0,
+        &["? gate last, since ", ", answered `ok` in 23h 59m by `on-timeout`"],
+        &[],
+    );
     let inspected: Value =
         serde_json::from_str(&place.swarmc(&["inspect", "last", "--json"]).expect(0, &[], &[]).out).unwrap();
     let first = inspected["run"].as_str().expect("a name").to_owned();

@@ -106,6 +106,91 @@ impl Drop for Tmux {
     }
 }
 
+/// With `M` a click selects a row and the wheel moves; without, the terminal keeps its mouse. `s` saves the log once.
+#[test]
+fn the_mouse_selects_where_a_person_wants_it_and_the_log_is_saved() {
+    let place = Place::new(SPEC);
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "human waits");
+    let tmux = Tmux::open(&place, 120, 24, "exec swarmc top last");
+    tmux.wait("● build");
+    tmux.press("j");
+    tmux.wait("Steps: 3 of 4");
+    // A press of the left button in column 3 of line 3, the first row of the list.
+    let click = |line: u32| tmux.ask(&["send-keys", "-l", &format!("\u{1b}[<0;3;{line}M")]);
+    tmux.press("M");
+    tmux.wait("clicks select");
+    click(3);
+    tmux.wait("Steps: 1 of 4");
+    click(4);
+    tmux.wait("Steps: 2 of 4");
+    tmux.ask(&["send-keys", "-l", "\u{1b}[<65;3;4M"]);
+    tmux.wait("Steps: 4 of 4");
+    click(20);
+    click(4);
+    tmux.wait("Log of build");
+    tmux.press("M");
+    tmux.wait("the terminal has the mouse");
+    click(3);
+    tmux.press("s");
+    let screen = tmux.wait("saved as ");
+    let name = screen.split("saved as ").nth(1).and_then(|rest| rest.split(',').next()).expect("it has a name");
+    let saved = std::fs::read_to_string(place.work().join(name)).expect("it is in the current folder");
+    assert!(saved.contains("two\n"), "{saved:?}");
+    tmux.press("s");
+    tmux.wait("cannot save the log");
+    place.write("go", "");
+    tmux.press("!");
+    tmux.answer("1");
+    assert!(child.wait().expect("it ends").success(), "{}", rest());
+}
+
+/// A gate that asks for fields is answered on the screen: one that is required, and one that stays empty.
+#[test]
+fn the_fields_of_a_gate_are_typed_on_the_screen() {
+    let place = Place::new(
+        r#"
+        pipeline p {
+            gate human {
+                message "Ship it?"
+                options approve reject
+                ask version string
+                ask remark string?
+                on-timeout reject after="24h"
+            }
+            task tell { run cat; stdin "<<output:human.version>> <<output:human.remark | default:\"nothing\">>" }
+            result tell
+        }
+        "#,
+    );
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "human waits");
+    let tmux = Tmux::open(&place, 80, 24, "exec swarmc top last");
+    tmux.wait("◆ human");
+    tmux.press("!");
+    tmux.wait("[1] approve");
+    tmux.answer("1");
+    tmux.wait("approve, with version: _");
+    // A field that is required does not stay empty, and letters that are keys elsewhere are text here.
+    tmux.press("Enter");
+    tmux.ask(&["send-keys", "-l", "1.2 q!x"]);
+    tmux.press("BSpace");
+    tmux.wait("approve, with version: 1.2 q!_");
+    tmux.press("Enter");
+    tmux.wait("approve, with remark (optional): _");
+    tmux.press("Escape");
+    tmux.wait("[1] approve");
+    tmux.answer("1");
+    tmux.wait("approve, with version: _");
+    tmux.ask(&["send-keys", "-l", "2.0"]);
+    tmux.press("Enter");
+    tmux.wait("approve, with remark (optional): _");
+    tmux.press("Enter");
+    assert!(child.wait().expect("it ends").success(), "{}", rest());
+    let told = place.swarmc(&["inspect", "last", "tell", "--json"]).expect(0, &[], &[]).out;
+    let run = std::fs::read_dir(place.home().join("outputs")).expect("there are outputs").next();
+    let output = run.expect("there is a run").expect("it can be read").path().join("tell.txt");
+    assert_eq!(std::fs::read_to_string(output).expect("it has an output").trim(), "2.0 nothing", "{told}");
+}
+
 /// A person looks at a run of another process in windows of three sizes, and answers its gate.
 #[test]
 fn a_gate_is_answered_in_a_window_of_tmux_of_any_size() {

@@ -40,7 +40,7 @@ pub use io::orphan_processes::{LeftProcesses, end_survivors};
 pub use io::recording::{RECORDING_VERSION, Recording};
 pub use io::shim::{hold_processes_with, serve_shim};
 pub use io::socket::{activities, answer_gate, request_stop, send_message};
-pub use io::socket_peer::belongs_to_run;
+pub use io::socket_peer::{belongs_to_run, living_peer};
 pub use io::stream::{ANSWER_LIMIT, Decoder, Item, LINE_LIMIT, Report, ToolResult, ToolUse};
 pub use types::activity::{Activity, Flow};
 pub use types::agent_status::{AgentState, AgentStatus, Progress as AgentProgress, Trouble};

@@ -44,13 +44,14 @@ impl Access {
     }
 
     /// Whether a request is for one of our own names, and from no page of another site. The page itself, which holds
-    /// nothing, may be opened from anywhere, but not framed.
+    /// nothing, may be opened from anywhere, but not framed. Over a Unix socket the host is `localhost` without a port, too.
     ///
     /// # Errors
     /// It does not.
-    pub(crate) fn check_site(&self, headers: &HeaderMap, is_page: bool) -> Result<(), Problem> {
+    pub(crate) fn check_site(&self, headers: &HeaderMap, is_page: bool, is_unix: bool) -> Result<(), Problem> {
         let refuse = |why: &str| Err(Problem::new(StatusCode::FORBIDDEN, why));
-        if !single_header(headers, &HOST).is_some_and(|host| self.is_own(host)) {
+        let is_ours = |host: &str| self.is_own(host) || is_unix && host == "localhost";
+        if !single_header(headers, &HOST).is_some_and(is_ours) {
             return refuse("this is not the host that you asked for: `--allow-host NAME` of `swarmc serve` adds one");
         }
         let origin = |origin: &str| {
@@ -153,13 +154,16 @@ mod tests {
     fn only_our_own_sites_are_answered() {
         let access =
             Access::new("127.0.0.1:4983".parse().expect("an address"), vec!["runs.example".to_owned()], "t".to_owned());
-        let answers = |all: &[(&'static str, &str)]| access.check_site(&headers(all), false).is_ok();
+        let answers = |all: &[(&'static str, &str)]| access.check_site(&headers(all), false, false).is_ok();
         for host in ["127.0.0.1:4983", "localhost:4983", "[::1]:4983", "runs.example", "runs.example:4983"] {
             assert!(answers(&[("host", host)]), "{host}");
         }
         for host in ["evil.test:4983", "127.0.0.1", "127.0.0.1:80", "localhost.evil:4983", "", "127.0.0.1:4983.evil"] {
             assert!(!answers(&[("host", host)]), "{host}");
         }
+        let over_unix = |host: &str| access.check_site(&headers(&[("host", host)]), false, true).is_ok();
+        assert!(over_unix("localhost") && over_unix("runs.example") && !over_unix("evil.test"));
+        assert!(!answers(&[("host", "localhost")]));
         let from = |origin: &str| answers(&[("host", "127.0.0.1:4983"), ("origin", origin)]);
         assert!(from("http://127.0.0.1:4983") && from("https://runs.example"));
         assert!(!from("http://evil.test") && !from("null") && !from("http://127.0.0.1:8000"));
@@ -167,7 +171,7 @@ mod tests {
         assert!(fetched("same-origin") && fetched("none") && !fetched("cross-site") && !fetched("same-site"));
         let opened = |dest: &str| {
             let all = [("host", "127.0.0.1:4983"), ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
-            access.check_site(&headers(&[&all[..], &[("sec-fetch-dest", dest)]].concat()), true).is_ok()
+            access.check_site(&headers(&[&all[..], &[("sec-fetch-dest", dest)]].concat()), true, false).is_ok()
         };
         assert!(opened("document") && !opened("iframe"));
     }

@@ -5,7 +5,6 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Mutex, PoisonError};
@@ -16,6 +15,7 @@ use serde_json::json;
 use swarmc_runtime::RunFolder;
 use swarmc_view::{make_printable, now_ms};
 
+use crate::peer::Client;
 use crate::problem::Problem;
 
 /// The lines of a second at most.
@@ -41,7 +41,7 @@ impl RefusalLog {
     }
 
     /// Writes a line about a request that was refused.
-    pub(crate) fn note(&self, request: &str, peer: SocketAddr, problem: &Problem) {
+    pub(crate) fn note(&self, request: &str, peer: Client, problem: &Problem) {
         {
             let mut second = self.second.lock().unwrap_or_else(PoisonError::into_inner);
             if second.0.elapsed() > Duration::from_secs(1) {
@@ -60,7 +60,7 @@ impl RefusalLog {
 }
 
 /// Writes down that a person changed something of a run. Without the line the change counts all the same.
-pub(crate) fn note_change(folder: &RunFolder, route: &str, peer: SocketAddr, client: &str) {
+pub(crate) fn note_change(folder: &RunFolder, route: &str, peer: Client, client: &str) {
     let client: String = client.chars().take(SHOWN).collect();
     let line = json!({ "at": now_ms(), "route": route, "remote": peer.to_string(), "client": client });
     // An agent may have put a link there.

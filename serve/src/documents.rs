@@ -181,6 +181,18 @@ pub(crate) struct GraphStates {
     pub as_of: Option<String>,
     /// By the id of the box.
     pub boxes: BTreeMap<String, BoxState>,
+    /// The envelopes that agents have sent so far.
+    pub sent: Vec<SentCount>,
+}
+
+/// How many envelopes went from one box to another.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SentCount {
+    /// The id of the box that sent them.
+    pub from: String,
+    /// The id of the box that they are for.
+    pub to: String,
+    pub count: u64,
 }
 
 /// How a box stands.
@@ -212,15 +224,29 @@ pub(crate) struct Timeline {
     /// Row, start, end (null while it goes on), state, attempt.
     #[schemars(schema_with = "bar_schema")]
     pub bars: Vec<(u32, u64, Option<u64>, &'static str, u32)>,
+    /// What went on within the bars: row, start, end (null while it goes on), `turn` or `tool`, the name of the agent or of
+    /// the tool, state.
+    #[schemars(schema_with = "part_schema")]
+    pub parts: Vec<(u32, u64, Option<u64>, &'static str, String, &'static str)>,
     /// The attempts for which there was no room.
     pub left_out: u64,
 }
 
-/// A list of bars: programs that are made from tuples of a schema are rare.
 fn bar_schema(_: &mut SchemaGenerator) -> Schema {
+    tuples_schema(5)
+}
+
+fn part_schema(_: &mut SchemaGenerator) -> Schema {
+    tuples_schema(6)
+}
+
+/// A list of tuples of this length: programs that are made from tuples of a schema are rare.
+fn tuples_schema(length: usize) -> Schema {
     json_schema!({
         "type": "array",
-        "items": { "type": "array", "minItems": 5, "maxItems": 5, "items": { "type": ["integer", "string", "null"] } }
+        "items": {
+            "type": "array", "minItems": length, "maxItems": length, "items": { "type": ["integer", "string", "null"] }
+        }
     })
 }
 
@@ -296,8 +322,12 @@ pub(crate) struct Submitted {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SubmitRun {
-    /// The spec, relative to one of the folders of `--specs`.
+    /// The spec, relative to one of the folders of `--specs`; empty where there is a plan.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub spec: String,
+    /// A plan in place of a spec, as `swarmc plan -o` writes it. Only a server with `--allow-plans` takes one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Map<String, Value>>,
     /// The pipeline; the default one where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<String>,
@@ -313,6 +343,14 @@ pub(crate) struct SubmitRun {
     /// Providers that take the place of others, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub providers: BTreeMap<String, String>,
+}
+
+impl SubmitRun {
+    /// The spec, or the name of the workflow of the plan.
+    pub(crate) fn describe_source(&self) -> String {
+        let workflow = self.plan.as_ref().and_then(|plan| plan.get("workflow")?.as_str());
+        workflow.map_or_else(|| self.spec.clone(), |workflow| format!("the plan of {workflow}"))
+    }
 }
 
 /// A run to be stopped: there is nothing to say about it.
@@ -352,9 +390,6 @@ pub(crate) struct AnswerGate {
     /// What it asks for, by name.
     #[serde(default)]
     pub fields: BTreeMap<String, String>,
-    /// The reason.
-    #[serde(default)]
-    pub because: Option<String>,
 }
 
 /// A message to an agent.

@@ -4,7 +4,6 @@
 //! answer with bytes of agents is nothing that a browser renders.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -21,17 +20,19 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::Value;
-use swarmc_runtime::{Place, Places, single_header};
+use swarmc_runtime::{Place, Places, living_peer, single_header};
 use swarmc_view::documents::encode;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::time::{sleep, timeout};
 
 use crate::Service;
 use crate::access::check_json;
 use crate::audit::note_change;
 use crate::page::{POLICY, PageFile};
-use crate::peer::is_run_process;
+use crate::peer::Client;
 use crate::problem::Problem;
+use crate::recording::Archive;
 use crate::routes::{Call, Method, Reply, Route, find_routes};
 use crate::store::find_folder;
 use crate::stream::{EventBody, MOST};
@@ -56,16 +57,19 @@ type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 /// A connection.
 struct Connection {
-    peer: SocketAddr,
-    local: SocketAddr,
+    client: Client,
     place: Place,
     /// Whether its client is a process of a run, once that was asked.
     is_agent: OnceLock<bool>,
 }
 
-/// Takes connections for as long as the server lives.
-pub(crate) async fn accept_connections(listener: TcpListener, service: Arc<Service>) {
-    let places = Places::new(CONNECTIONS);
+/// Room for the connections of a server, over all of its sockets.
+pub(crate) fn make_places() -> Arc<Places> {
+    Places::new(CONNECTIONS)
+}
+
+/// Takes connections over TCP for as long as the server lives.
+pub(crate) async fn accept_tcp(listener: TcpListener, places: Arc<Places>, service: Arc<Service>) {
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
             // Too many files are open: one has to be closed first.
@@ -73,15 +77,38 @@ pub(crate) async fn accept_connections(listener: TcpListener, service: Arc<Servi
             continue;
         };
         let Ok(local) = stream.local_addr() else { continue };
-        let place = places.acquire_place().await;
-        let connection = Connection { peer, local, place, is_agent: OnceLock::new() };
-        tokio::spawn(serve_connection(stream, Arc::new(connection), Arc::clone(&service)));
+        // Answers are small, and a client waits for each.
+        let _ = stream.set_nodelay(true);
+        accept(stream, Client::Tcp(peer, local), &places, &service).await;
     }
 }
 
-async fn serve_connection(stream: TcpStream, connection: Arc<Connection>, service: Arc<Service>) {
-    // Answers are small, and a client waits for each.
-    let _ = stream.set_nodelay(true);
+/// Takes connections over a Unix socket for as long as the server lives.
+pub(crate) async fn accept_unix(listener: UnixListener, places: Arc<Places>, service: Arc<Service>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let client = Client::Unix(living_peer(&stream));
+                accept(stream, client, &places, &service).await;
+            }
+            Err(_) => sleep(PAUSE).await,
+        }
+    }
+}
+
+/// Answers a connection as soon as there is room for it.
+async fn accept(stream: impl Socket, client: Client, places: &Arc<Places>, service: &Arc<Service>) {
+    let place = places.acquire_place().await;
+    let connection = Connection { client, place, is_agent: OnceLock::new() };
+    tokio::spawn(serve_connection(stream, Arc::new(connection), Arc::clone(service)));
+}
+
+/// A connection of any kind.
+trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Socket for S {}
+
+async fn serve_connection(stream: impl Socket, connection: Arc<Connection>, service: Arc<Service>) {
     let holder = Arc::clone(&connection);
     let answer = service_fn(move |request| {
         let (connection, service) = (Arc::clone(&holder), Arc::clone(&service));
@@ -103,14 +130,14 @@ async fn serve_connection(stream: TcpStream, connection: Arc<Connection>, servic
 async fn answer_request(request: Request<Incoming>, connection: Arc<Connection>, service: Arc<Service>) -> Answer {
     let asked = format!("{} {}", request.method(), request.uri().path());
     let is_api = request.uri().path().starts_with("/api/") || request.uri().path() == "/metrics";
-    let answered = match service.access.check_site(request.headers(), !is_api) {
+    let answered = match service.access.check_site(request.headers(), !is_api, connection.client.is_unix()) {
         Err(problem) => Err(problem),
         Ok(()) if is_api => answer_call(request, &connection, &service).await,
         Ok(()) => answer_page(&service, request.uri().path(), &request),
     };
     let mut answer = answered.unwrap_or_else(|problem| {
         if matches!(problem.status, 401 | 403) {
-            service.log.note(&asked, connection.peer, &problem);
+            service.log.note(&asked, connection.client, &problem);
         }
         build_problem(&problem)
     });
@@ -186,7 +213,7 @@ async fn answer_call(
             && let Ok(folder) = find_folder(&served.home, call.part(0))
         {
             let client = single_header(&call.headers, &USER_AGENT).unwrap_or_default();
-            note_change(&folder, route.id, held.peer, client);
+            note_change(&folder, route.id, held.client, client);
         }
         Ok(reply)
     });
@@ -227,7 +254,7 @@ impl Connection {
     /// # Errors
     /// Its client is a process of a run.
     fn check_person(&self) -> Result<(), Problem> {
-        match self.is_agent.get_or_init(|| is_run_process(self.peer, self.local)) {
+        match self.is_agent.get_or_init(|| self.client.is_run_process()) {
             false => Ok(()),
             true => Err(Problem::new(
                 StatusCode::FORBIDDEN,
@@ -301,6 +328,15 @@ fn build_reply(reply: Reply, service: &Arc<Service>) -> Result<Answer, Problem> 
             insert(headers, CONTENT_RANGE, &range);
             headers.insert(ACCEPT_RANGES, HeaderValue::from_static("none"));
             headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+            headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
+            answer
+        }
+        Reply::Archive(folder) => {
+            let name = format!("attachment; filename=\"{}.tar\"", folder.id);
+            let mut answer = Response::new(Archive::open(folder).boxed_unsync());
+            let headers = answer.headers_mut();
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-tar"));
+            insert(headers, CONTENT_DISPOSITION, &name);
             headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
             answer
         }

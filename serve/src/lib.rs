@@ -5,7 +5,7 @@
 //! `run`. It shows runs of any process, since it reads their folders; the end of the server ends no run.
 //!
 //! A request passes `access` (host, origin, token), finds its route in the table of `routes`, and is answered by a function
-//! of `handlers` from a run that `store` follows; `stream` sends events. `documents` holds the answers that only the server
+//! of `handlers` from a run that `store` follows; `stream` sends events, `recording` the files of a run. `documents` holds the answers that only the server
 //! has; `queue` starts what was submitted; `audit` writes down what people changed, and who was refused.
 //!
 //! Invariants: without the token a client learns nothing but that. A process of a run changes nothing: agents are no
@@ -22,12 +22,14 @@ mod page;
 mod peer;
 mod problem;
 mod queue;
+mod recording;
 mod routes;
 mod store;
 mod stream;
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -46,6 +48,8 @@ pub struct Options {
     pub home: Home,
     /// Where the server listens.
     pub listen: SocketAddr,
+    /// A Unix socket on which it listens as well.
+    pub unix: Option<PathBuf>,
     /// Whether another program, which speaks TLS, stands in front of it: it may then listen where other machines reach it.
     pub behind_tls: bool,
     /// The names of hosts under which it is reached, besides those of this machine.
@@ -56,6 +60,8 @@ pub struct Options {
     pub specs: Vec<PathBuf>,
     /// The spec that runs what is posted as a task.
     pub tasks: Option<PathBuf>,
+    /// Whether plans may be run that come with a submission: a plan holds commands.
+    pub allows_plans: bool,
     /// A folder whose files are the page, in place of the built-in one.
     pub page: Option<PathBuf>,
     /// The token that requests must carry; made up where there is none.
@@ -82,6 +88,14 @@ pub enum ServeError {
         /// Why.
         source: std::io::Error,
     },
+    /// Its Unix socket cannot be made.
+    #[error("cannot listen on `{}`: {source}", path.display())]
+    Socket {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// Another server starts what is submitted to this home.
     #[error("another `swarmc serve` starts the runs of this home")]
     Taken,
@@ -99,6 +113,7 @@ pub enum ServeError {
 #[derive(Debug)]
 pub struct Server {
     listener: std::net::TcpListener,
+    unix: Option<UnixSocket>,
     service: Arc<Service>,
     /// Holds the token, and goes with the server.
     token_file: PathBuf,
@@ -118,6 +133,34 @@ pub(crate) struct Service {
     pub streams: AtomicUsize,
 }
 
+/// A Unix socket, which goes with its server.
+#[derive(Debug)]
+struct UnixSocket {
+    listener: std::os::unix::net::UnixListener,
+    path: PathBuf,
+}
+
+impl UnixSocket {
+    /// Makes it, for its owner alone. A socket that no server answers on any more makes way.
+    fn bind(path: &Path) -> std::io::Result<UnixSocket> {
+        let is_socket = std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
+        if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
+            std::fs::remove_file(path)?;
+        }
+        let listener = std::os::unix::net::UnixListener::bind(path)?;
+        let socket = UnixSocket { listener, path: path.to_owned() };
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        socket.listener.set_nonblocking(true)?;
+        Ok(socket)
+    }
+}
+
+impl Drop for UnixSocket {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
 impl Server {
     /// Takes the port, and writes the token to a file that only its owner reads.
     ///
@@ -132,6 +175,9 @@ impl Server {
         let listener = std::net::TcpListener::bind(address).map_err(listen)?;
         listener.set_nonblocking(true).map_err(listen)?;
         let bound = listener.local_addr().map_err(listen)?;
+        let unix =
+            options.unix.map(|path| UnixSocket::bind(&path).map_err(|source| ServeError::Socket { path, source }));
+        let unix = unix.transpose()?;
         let mut specs = Vec::new();
         for path in options.specs {
             specs.push(path.canonicalize().map_err(|source| ServeError::Folder { path, source })?);
@@ -142,6 +188,7 @@ impl Server {
             program: options.program,
             specs,
             tasks: options.tasks,
+            allows_plans: options.allows_plans,
             most: (!options.read_only).then_some(options.runs.max(1)),
         });
         let queue = queue.map_err(|source| match source.kind() {
@@ -163,7 +210,7 @@ impl Server {
             log: RefusalLog::new(options.log),
             streams: AtomicUsize::new(0),
         };
-        Ok(Server { listener, service: Arc::new(service), token_file })
+        Ok(Server { listener, unix, service: Arc::new(service), token_file })
     }
 
     /// The address for a browser, with the token where no server and no log gets to see it.
@@ -189,13 +236,22 @@ impl Server {
     /// The system has no thread for it.
     pub fn run(self, stop: impl FnOnce() + Send) -> std::io::Result<()> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        let service = Arc::clone(&self.service);
+        let places = http::make_places();
+        let (service, room) = (Arc::clone(&self.service), Arc::clone(&places));
         let listener = self.listener;
         runtime.spawn(async move {
             if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
-                http::accept_connections(listener, service).await;
+                http::accept_tcp(listener, room, service).await;
             }
         });
+        if let Some(socket) = &self.unix {
+            let (service, listener) = (Arc::clone(&self.service), socket.listener.try_clone()?);
+            runtime.spawn(async move {
+                if let Ok(listener) = tokio::net::UnixListener::from_std(listener) {
+                    http::accept_unix(listener, places, service).await;
+                }
+            });
+        }
         let queue = Arc::clone(&self.service.queue);
         std::thread::spawn(move || queue.start());
         stop();

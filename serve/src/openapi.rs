@@ -80,10 +80,14 @@ fn describe_route(route: &Route) -> Value {
                 json!({ "description": "Bytes of it: which ones, `Content-Range` says.", "content": content }),
             );
         }
+        Answer::Archive => {
+            let content = json!({ "application/x-tar": { "schema": { "type": "string", "format": "binary" } } });
+            answers.insert("200".to_owned(), json!({ "description": "The archive.", "content": content }));
+        }
         Answer::Events => {
             let content = json!({ "text/event-stream": {} });
             answers.insert("200".to_owned(), json!({ "description": "Events.", "content": content }));
-            if route.path.contains("{run}") {
+            if route.path.contains("{run}") || !route.query.is_empty() {
                 answers.insert("204".to_owned(), json!({ "description": "Nothing is left of the run." }));
             }
             answers.insert("503".to_owned(), problem("Too many streams are open."));
@@ -99,7 +103,7 @@ fn describe_route(route: &Route) -> Value {
         ("403", "The request comes from another site, or from an agent."),
         ("500", "A run, or this machine, does not work."),
     ];
-    if route.path.contains('{') || route.id == "planSpec" || route.method == Method::Post {
+    if route.path.contains('{') || matches!(route.id, "planSpec" | "followRuns") || route.method == Method::Post {
         failures.push(("404", "There is no such thing."));
     }
     if route.method == Method::Post {

@@ -1,17 +1,52 @@
 //! Finds out whether the client of a connection on this machine is a process of a run.
 //!
-//! In: both addresses of a connection. Out: whether a process of a run holds its other end. TCP does not name who connects:
-//! the kernel lists the inode of each socket in `/proc/net`, and `/proc/PID/fd` who holds it. Invariant: a client on this
-//! machine that has closed its end before it was looked up counts as one: a process of a run could do just that. One whose
-//! files are not shown, of another user or in another container, and one on another machine behind a proxy, is none.
+//! In: a connection. Out: whether a process of a run holds its other end. A Unix socket names the process that connected.
+//! TCP does not: the kernel lists the inode of each socket in `/proc/net`, and `/proc/PID/fd` who holds it. Invariant: a
+//! client on this machine that has ended, or has closed its end, before it was looked up counts as one: a process of a run
+//! could do just that. One over TCP whose files are not shown, of another user or in another container, and one on another
+//! machine behind a proxy, is none.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
 use swarmc_runtime::belongs_to_run;
 
-/// Whether the client of a connection, at `peer`, belongs to a run. `local` is our end.
-pub(crate) fn is_run_process(peer: SocketAddr, local: SocketAddr) -> bool {
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Client {
+    /// Its address, and ours.
+    Tcp(SocketAddr, SocketAddr),
+    /// The process that connected to a Unix socket; none where it has ended.
+    Unix(Option<i32>),
+}
+
+impl Client {
+    /// Whether it belongs to a run.
+    pub(crate) fn is_run_process(self) -> bool {
+        match self {
+            Client::Tcp(peer, local) => is_run_process(peer, local),
+            Client::Unix(process) => process.is_none_or(belongs_to_run),
+        }
+    }
+
+    /// Whether it came over a Unix socket, to which no page of a browser connects.
+    pub(crate) fn is_unix(self) -> bool {
+        matches!(self, Client::Unix(_))
+    }
+}
+
+impl std::fmt::Display for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Client::Tcp(peer, _) => peer.fmt(f),
+            Client::Unix(Some(process)) => write!(f, "process {process}"),
+            Client::Unix(None) => f.write_str("a process that has ended"),
+        }
+    }
+}
+
+/// Whether the client of a connection over TCP, at `peer`, belongs to a run. `local` is our end.
+fn is_run_process(peer: SocketAddr, local: SocketAddr) -> bool {
     let is_here = to_plain(peer).ip().is_loopback() || to_plain(peer).ip() == to_plain(local).ip();
     // A socket that is closed is listed without an inode for a while.
     let Some(inode) = find_inode(peer, local).filter(|&inode| inode != 0) else { return is_here };

@@ -33,6 +33,9 @@ const TOLD: u64 = 4 * 1024;
 /// Why a submission did not begin that was taken back.
 pub(crate) const CANCELLED: &str = "it was taken back before it began";
 
+/// The kind of file that holds the plan of a submission while it begins.
+const PLAN: &str = "plan.json";
+
 /// The submissions that wait at most.
 const WAITING: usize = 1_000;
 
@@ -49,6 +52,8 @@ pub(crate) struct Config {
     pub specs: Vec<PathBuf>,
     /// The spec that runs what is posted as a task.
     pub tasks: Option<PathBuf>,
+    /// Whether a plan may be run that comes with its submission.
+    pub allows_plans: bool,
     /// How many go on at once; none where nothing is started.
     pub most: Option<usize>,
 }
@@ -173,7 +178,7 @@ impl Queue {
         }
         let queued = |(&id, submission): (&u64, &Submission)| QueuedRun {
             id,
-            spec: submission.wants.spec.clone(),
+            spec: submission.wants.describe_source(),
             pipeline: submission.wants.pipeline.clone(),
             at: submission.at,
         };
@@ -209,8 +214,10 @@ impl Queue {
         if let Some(known) = find_known() {
             return Ok(known);
         }
-        let spec = self.find_spec(&wants.spec)?;
-        self.check_spec(&spec)?;
+        match &wants.plan {
+            Some(_) => self.check_plan(&wants)?,
+            None => self.check_spec(&self.find_spec(&wants.spec)?)?,
+        }
         let number = {
             let mut state = self.lock();
             // The same request may have come meanwhile.
@@ -350,20 +357,27 @@ impl Queue {
                 }
             }
             let _ = std::fs::remove_file(self.path(number, "json"));
+            // A run that has begun has its plan in its folder.
+            let _ = std::fs::remove_file(self.path(number, PLAN));
         }
     }
 
     /// Starts a run, and waits until it has begun.
     fn begin(&self, number: u64, wants: &SubmitRun) -> Result<Child, String> {
         let words = |error: io::Error| error.to_string();
-        let spec = self.find_spec(&wants.spec).map_err(|refused| refused.describe())?;
+        let spec = self.find_source(number, wants)?;
         let (id_file, log_path) = (self.path(number, "id"), self.path(number, "log"));
         let log = File::options().create(true).truncate(true).write(true).read(true).open(&log_path);
         let mut log = log.map_err(words)?;
         // The child has the same open file, so that the lock lives as long as it.
         rustix::fs::flock(&log, FlockOperation::NonBlockingLockExclusive).map_err(|error| error.to_string())?;
-        let mut command = self.command(&spec);
+        // A plan lies in no workspace: its commands run in the first one that the server knows.
+        let workspace = self.config.specs.first().filter(|_| wants.plan.is_some());
+        let mut command = self.command(workspace.unwrap_or(&spec));
         command.arg("run").arg(&spec).arg("--quiet").arg("--id-file").arg(&id_file);
+        if let Some(workspace) = workspace {
+            command.arg("--workspace").arg(workspace);
+        }
         command.args(wants.headless.then_some("--headless"));
         for (option, value) in [("--pipeline", &wants.pipeline), ("--task", &wants.task)] {
             // One word: a value that begins with a dash is no option.
@@ -420,6 +434,27 @@ impl Queue {
             (path.starts_with(root) && path.is_file()).then_some(path)
         });
         found.ok_or_else(unknown)
+    }
+
+    /// Whether a plan may be run that comes with its submission. What is wrong in it, the run says when it begins.
+    fn check_plan(&self, wants: &SubmitRun) -> Result<(), Refused> {
+        if !self.config.allows_plans {
+            let words = "a plan holds commands, and this server runs none that is sent to it: `swarmc serve --allow-plans` does";
+            return Err(Refused::Impossible(words.to_owned()));
+        }
+        if !wants.spec.is_empty() {
+            return Err(Refused::Impossible("name a spec, or send a plan: not both".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// The file that a submission runs: its spec, or its plan in a file of the queue.
+    fn find_source(&self, number: u64, wants: &SubmitRun) -> Result<PathBuf, String> {
+        let Some(plan) = &wants.plan else { return self.find_spec(&wants.spec).map_err(|refused| refused.describe()) };
+        self.check_plan(wants).map_err(|refused| refused.describe())?;
+        let text = serde_json::to_vec(plan).map_err(|error| error.to_string())?;
+        self.write(number, PLAN, &text).map_err(|error| error.to_string())?;
+        Ok(self.path(number, PLAN))
     }
 
     fn check_spec(&self, spec: &Path) -> Result<(), Refused> {

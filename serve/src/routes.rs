@@ -6,6 +6,7 @@
 use hyper::HeaderMap;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use swarmc_runtime::RunFolder;
 
 use crate::Service;
 use crate::handlers::{actions, files, general, graph, runs, steps, tasks, timeline, waits};
@@ -68,6 +69,8 @@ pub(crate) enum Answer {
     Accepted(&'static str),
     /// Bytes of a file.
     Bytes,
+    /// The files of a run, as a tar archive.
+    Archive,
     /// Server-sent events.
     Events,
     /// Text for a program.
@@ -106,6 +109,8 @@ pub(crate) enum Reply {
         from: u64,
         total: u64,
     },
+    /// The files of a run.
+    Archive(RunFolder),
     Events(Subscription),
     Text(String),
     /// There is nothing, and will be nothing.
@@ -128,6 +133,13 @@ const FROM: Query = Query {
     name: "from",
     about: "The event behind which the stream begins, as `SEQ-CRC`; `0` for all.",
     kind: QueryKind::Event,
+    is_required: false,
+};
+
+const OPEN: Query = Query {
+    name: "open",
+    about: "The steps, with commas, whose items are boxes of their own: those that run for each item of a list.",
+    kind: QueryKind::Text,
     is_required: false,
 };
 
@@ -259,7 +271,7 @@ pub(crate) const ROUTES: &[Route] = &[
         path: "/api/v1/runs/{run}/graph",
         id: "getGraph",
         about: "A picture of the plan, in columns.",
-        query: &[],
+        query: &[OPEN],
         body: None,
         answer: Answer::Json("GraphDocument"),
         run: graph::get_graph,
@@ -269,7 +281,7 @@ pub(crate) const ROUTES: &[Route] = &[
         path: "/api/v1/runs/{run}/graph/states",
         id: "getGraphStates",
         about: "How the boxes of the picture stand.",
-        query: &[],
+        query: &[OPEN],
         body: None,
         answer: Answer::Json("GraphStates"),
         run: graph::get_states,
@@ -299,8 +311,12 @@ pub(crate) const ROUTES: &[Route] = &[
         method: Method::Get,
         path: "/api/v1/events",
         id: "followRuns",
-        about: "Which runs begin, change and end, as server-sent events.",
-        query: &[],
+        about: "Which runs begin, change and end, as server-sent events. With `runs`, the records of these runs in one stream: \
+                `data` has the `run` and the `data` of its own stream, and the id says how far the client is in each.",
+        query: &[
+            Query { name: "runs", about: "Runs, with commas.", kind: QueryKind::Text, is_required: false },
+            Query { name: "from", about: "As for one run, with `runs`.", kind: QueryKind::Text, is_required: false },
+        ],
         body: None,
         answer: Answer::Events,
         run: general::follow_runs,
@@ -327,6 +343,16 @@ pub(crate) const ROUTES: &[Route] = &[
         body: None,
         answer: Answer::Bytes,
         run: files::read_file,
+    },
+    Route {
+        method: Method::Get,
+        path: "/api/v1/runs/{run}/recording.tar",
+        id: "getRecording",
+        about: "The files and the outputs of a run as an archive, for a report about it.",
+        query: &[],
+        body: None,
+        answer: Answer::Archive,
+        run: files::get_recording,
     },
     Route {
         method: Method::Get,

@@ -17,6 +17,7 @@ use std::time::{Duration, SystemTime};
 use hyper::body::{Body, Bytes, Frame};
 use swarmc_runtime::{Event, Home, JournalError, JournalFollower, Record, RunFolder};
 use swarmc_view::documents::{RunLine, RunLineKind, Version, encode};
+use tokio::sync::Mutex;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::time::{Instant, sleep};
 
@@ -36,8 +37,9 @@ const SILENCE: Duration = Duration::from_secs(15);
 const PIECE: usize = 64 * 1024;
 const PIECES: usize = 4;
 
-/// The event streams at once.
+/// The event streams at once, and the runs of one stream.
 pub(crate) const MOST: usize = 64;
+pub(crate) const RUNS: usize = 16;
 
 /// The name of a record: its number, and the checksum of its line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,8 +87,35 @@ impl FromStr for EventId {
 pub(crate) enum Subscription {
     /// The records of a run behind this one; without it those that come from now on.
     Run(RunFolder, Option<EventId>),
+    /// The same of several runs, in one stream.
+    Many(Vec<(RunFolder, Option<EventId>)>),
     /// The runs that change.
     Runs,
+}
+
+/// How far a client is in each run of a stream: `RUN=SEQ-CRC`, with commas between.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Positions(pub BTreeMap<String, EventId>);
+
+impl std::fmt::Display for Positions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, (run, id)) in self.0.iter().enumerate() {
+            write!(f, "{}{run}={id}", if index > 0 { "," } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Positions {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Positions, ()> {
+        let read = |part: &str| {
+            let (run, id) = part.split_once('=').ok_or(())?;
+            Ok((run.to_owned(), id.parse()?))
+        };
+        text.split(',').map(read).collect::<Result<_, _>>().map(Positions)
+    }
 }
 
 /// The body of a stream.
@@ -105,10 +134,11 @@ impl EventBody {
         let (sender, pieces) = mpsc::channel(PIECES);
         let home = service.home.clone();
         tokio::spawn(async move {
-            let mut out = Outlet { sender, text: "retry: 1000\n\n".to_owned(), sent: Instant::now() };
+            let mut out = Outlet::new(sender);
             // It ends with the client.
             let _ = match subscription {
                 Subscription::Run(folder, from) => send_records(&mut out, folder, from).await,
+                Subscription::Many(runs) => send_many(out, runs).await,
                 Subscription::Runs => send_changes(&mut out, &home).await,
             };
         });
@@ -142,11 +172,36 @@ struct Outlet {
     sender: Sender<Bytes>,
     text: String,
     sent: Instant,
+    shared: Option<Shared>,
+}
+
+/// What the events of one run need in a stream of several.
+struct Shared {
+    run: String,
+    /// How far the client is in each run. Who sends holds it, so that an id names what the client has and nothing more.
+    positions: Arc<Mutex<Positions>>,
+    /// The events that wait to be sent.
+    pending: Vec<(String, Option<EventId>, String)>,
 }
 
 impl Outlet {
+    fn new(sender: Sender<Bytes>) -> Outlet {
+        Outlet { sender, text: "retry: 1000\n\n".to_owned(), sent: Instant::now(), shared: None }
+    }
+
+    /// The same place, for the events of one run among several.
+    fn share(&self, run: &str, positions: &Arc<Mutex<Positions>>) -> Outlet {
+        let shared = Shared { run: run.to_owned(), positions: Arc::clone(positions), pending: Vec::new() };
+        Outlet { sender: self.sender.clone(), text: String::new(), sent: Instant::now(), shared: Some(shared) }
+    }
+
     /// Adds an event; what comes together goes together.
     async fn push(&mut self, name: &str, id: Option<EventId>, data: &str) -> Result<(), Gone> {
+        if let Some(shared) = &mut self.shared {
+            shared.pending.push((name.to_owned(), id, data.to_owned()));
+            let bytes: usize = shared.pending.iter().map(|(.., data)| data.len()).sum();
+            return if bytes >= PIECE { self.flush().await } else { Ok(()) };
+        }
         if let Some(id) = id {
             let _ = writeln!(self.text, "id: {id}");
         }
@@ -156,6 +211,21 @@ impl Outlet {
 
     /// Sends what there is; a sign of life where there has been nothing for long.
     async fn flush(&mut self) -> Result<(), Gone> {
+        let pending = self.shared.as_mut().map(|shared| std::mem::take(&mut shared.pending)).unwrap_or_default();
+        if let Some(Shared { run, positions, .. }) = self.shared.as_ref().filter(|_| !pending.is_empty()) {
+            let mut positions = positions.lock().await;
+            let mut text = String::new();
+            for (name, id, data) in pending {
+                if let Some(id) = id {
+                    positions.0.insert(run.clone(), id);
+                    let _ = writeln!(text, "id: {positions}");
+                }
+                // The data is JSON, and the run an id.
+                let _ = write!(text, "event: {name}\ndata: {{\"run\":\"{run}\",\"data\":{data}}}\n\n");
+            }
+            self.sent = Instant::now();
+            return self.sender.send(Bytes::from(text)).await.map_err(|_| Gone);
+        }
         if self.text.is_empty() {
             if self.sent.elapsed() < SILENCE {
                 return if self.sender.is_closed() { Err(Gone) } else { Ok(()) };
@@ -165,6 +235,20 @@ impl Outlet {
         self.sent = Instant::now();
         self.sender.send(Bytes::from(std::mem::take(&mut self.text))).await.map_err(|_| Gone)
     }
+}
+
+/// Sends the records of several runs, each at its own pace, until all of them are over.
+async fn send_many(mut out: Outlet, runs: Vec<(RunFolder, Option<EventId>)>) -> Result<(), Gone> {
+    out.flush().await?;
+    let known = runs.iter().filter_map(|(folder, from)| Some((folder.id.clone(), (*from)?)));
+    let positions = Arc::new(Mutex::new(Positions(known.collect())));
+    let mut all = tokio::task::JoinSet::new();
+    for (folder, from) in runs {
+        let mut own = out.share(&folder.id, &positions);
+        all.spawn(async move { send_records(&mut own, folder, from).await });
+    }
+    while all.join_next().await.is_some() {}
+    Ok(())
 }
 
 /// Sends the records of a run behind `from`, and those that come, until the run is over.
@@ -289,6 +373,16 @@ mod tests {
         assert_eq!("0".parse(), Ok(EventId::BEGINNING));
         for wrong in ["", "4112", "4112-", "4112-5d0c0d6", "x-5d0c0d6f", "4112-5d0c0d6g", "+1-5d0c0d6f", "1-+d0c0d6f"] {
             assert!(wrong.parse::<EventId>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn positions_are_read_as_they_are_written() {
+        let text = "20261122-021131-d73n=4112-5d0c0d6f,20261122-021547-4vjf=0-00000000";
+        let positions: Positions = text.parse().expect("positions");
+        assert_eq!((positions.to_string().as_str(), positions.0.len()), (text, 2));
+        for wrong in ["", "a", "a=", "a=4112", "a=0-00000000,"] {
+            assert!(wrong.parse::<Positions>().is_err(), "{wrong}");
         }
     }
 }

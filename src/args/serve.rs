@@ -14,12 +14,18 @@ pub(crate) struct Serve {
     /// Where it listens.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4983")]
     pub(crate) listen: SocketAddr,
+    /// Listens on a Unix socket as well, which only you can use.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) unix: Option<PathBuf>,
     /// The specs that may be run: those in this folder. May be repeated; by default the nearest folder with `.git`.
     #[arg(long, value_name = "DIR")]
     pub(crate) specs: Vec<PathBuf>,
     /// The spec that runs what is posted as a task (`POST /api/v1/tasks`); by default the only one that may be run.
     #[arg(long, value_name = "SPEC")]
     pub(crate) tasks: Option<PathBuf>,
+    /// Runs plans that are submitted in place of a spec. A plan holds commands: who has the token then runs anything.
+    #[arg(long)]
+    pub(crate) allow_plans: bool,
     /// How many submitted runs go on at once, further ones wait; by default one for each processor.
     #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000))]
     pub(crate) runs: Option<usize>,

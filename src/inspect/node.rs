@@ -43,6 +43,8 @@ pub(super) fn format_lines(node: &NodeView<'_>) -> Vec<String> {
         lines.push(format!("blocks  turn {}{which}: {} bytes{delta}", prompt.turn, blocks.join(", ")));
     }
     lines.extend(node.tools.iter().map(format_tool));
+    let notices = node.notices.iter();
+    lines.extend(notices.map(|notice| format!("notice  turn {}: {}", notice.turn, make_printable(&notice.text))));
     let refused = node.refused.iter();
     lines.extend(refused.map(|refused| format!("refused turn {}: {}", refused.turn, make_printable(&refused.why))));
     for Pending { step, why } in &node.pending {

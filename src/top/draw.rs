@@ -8,7 +8,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use swarmc_runtime::{Status, StepId};
-use swarmc_view::{FollowedRun, Row, RowState, format_number, make_printable};
+use swarmc_view::{FollowedRun, Row, RowState, describe_answer, format_number, make_printable};
 
 use super::fit::{cut_text, plain_text, wrap_text};
 use super::keys::HELP;
@@ -21,7 +21,7 @@ use crate::summary::name_step;
 /// From this many columns on there is room for two panes.
 const TWO_PANES: u16 = 100;
 
-/// The lines of a reason at most.
+/// The lines of a reason, or of a notice, at most.
 const REASON: u16 = 6;
 
 /// The widest names that are lined up.
@@ -38,6 +38,8 @@ pub(crate) struct Looks {
 pub(crate) struct Picture<'a> {
     pub(crate) run: &'a FollowedRun,
     pub(crate) log: &'a LogTail,
+    /// What people should know of the attempt whose log that is.
+    pub(crate) notices: &'a [String],
     /// Whether a process runs it.
     pub(crate) is_running: bool,
     /// Where the past is shown: after how many records, and how many there are.
@@ -60,6 +62,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, model: &mut Model, picture: &Picture<'
     picture.write_foot(buffer, line_of(area, area.height - 1), model);
     let body = Rect { y: area.y + 1, height: area.height - 2, ..area };
     model.page = usize::from(body.height - 1);
+    model.list = None;
     match model.overlay {
         Overlay::None => picture.draw_body(buffer, body, model),
         Overlay::Help => {
@@ -106,6 +109,10 @@ impl Picture<'_> {
                 let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
                 format!(" ! answers: {}{more}   ? keys  q leave", first.title)
             }
+            _ if model.overlay == Overlay::Asks && model.filling.is_some() => " Enter goes on  Esc back".to_owned(),
+            _ if model.view == View::Plan && model.proposal(self.run).is_some() => {
+                " a r ask the coordinator to approve or reject the first proposal   ? keys  q leave".to_owned()
+            }
             _ if self.replayed.is_some() => {
                 " , . back and forward  space plays  Esc the end   ? keys  q leave".to_owned()
             }
@@ -131,7 +138,9 @@ impl Picture<'_> {
             View::Steps => self.draw_steps(buffer, area, model),
             View::Team => {
                 let (title, lines) = match model.shown_team(self.run) {
-                    Some((step, team)) => (format!("Team of {}: {}", step.label(), team.summarize()), draw_team(team)),
+                    Some((step, team)) => {
+                        (format!("Team of {}: {}", step.label(), team.summarize()), draw_team(team, self.now))
+                    }
                     None => ("This run has no swarm".to_owned(), Vec::new()),
                 };
                 self.write_text(buffer, area, &title, &lines, &mut model.down);
@@ -150,7 +159,7 @@ impl Picture<'_> {
         }
     }
 
-    fn draw_steps(&self, buffer: &mut Buffer, area: Rect, model: &Model) {
+    fn draw_steps(&self, buffer: &mut Buffer, area: Rect, model: &mut Model) {
         let report = &self.run.report;
         let filter = match model.filter {
             Filter::All => "",
@@ -165,6 +174,7 @@ impl Picture<'_> {
         let rows = usize::from(area.height - 1);
         // The selected row is always visible, in the middle where it can be.
         let first = model.selected.saturating_sub(rows / 2).min(all.saturating_sub(rows));
+        model.list = Some((area, first));
         let shown = model.entries.iter().enumerate().skip(first).take(rows);
         let label = |entry: &Entry| match entry {
             Entry::Begun(place) => name_step(report, &report.rows[*place].step),
@@ -208,25 +218,42 @@ impl Picture<'_> {
             return self.write_wrapped(buffer, area, &format!("{} asks you", ask.title), &lines, &mut 0);
         }
         let row = model.selected_row(self.run);
+        // A gate has no log.
+        if let Some(row) = row.filter(|_| self.log.count() == 0)
+            && let Some(said) = describe_answer(&self.run.past, &row.step.to_string())
+        {
+            let title = name_step(&self.run.report, &row.step);
+            return self.write_wrapped(buffer, area, &title, &[format!("answered: {said}")], &mut 0);
+        }
         let area = row.map_or(area, |row| self.write_reason(buffer, area, row));
+        let area = self.write_notices(buffer, area);
         match row.and_then(|row| self.run.report.teams.get(&row.step)) {
-            Some(team) => self.write_text(buffer, area, &team.summarize(), &draw_team(team), &mut 0),
+            Some(team) => self.write_text(buffer, area, &team.summarize(), &draw_team(team, self.now), &mut 0),
             None => self.draw_log(buffer, area, model),
         }
     }
 
     /// Writes why a step failed, which its row has hardly room for; what is left of the area.
     fn write_reason(&self, buffer: &mut Buffer, area: Rect, row: &Row) -> Rect {
-        if row.state != RowState::Ended(Status::Failed) {
-            return area;
+        match row.state {
+            RowState::Ended(Status::Failed) => self.write_above(buffer, area, &row.reason(), Color::Red),
+            _ => area,
         }
-        let reason = row.reason();
+    }
+
+    /// Writes the notices about the attempt; what is left of the area.
+    fn write_notices(&self, buffer: &mut Buffer, area: Rect) -> Rect {
+        self.notices.iter().fold(area, |area, text| self.write_above(buffer, area, text, Color::Yellow))
+    }
+
+    /// Writes a text above what an area shows, in some lines at most; what is left of the area.
+    fn write_above(&self, buffer: &mut Buffer, area: Rect, text: &str, colour: Color) -> Rect {
         let wrap = |line: &str| wrap_text(&plain_text(&make_printable(line), true), area.width.into());
         let most = area.height.saturating_sub(2).min(REASON);
-        let lines = reason.lines().flat_map(wrap).filter(|line| !line.is_empty());
+        let lines = text.lines().flat_map(wrap).filter(|line| !line.is_empty());
         let mut at = 0;
         for line in lines.take(most.into()) {
-            self.write_line(buffer, line_of(area, at), &line, self.style(Color::Red));
+            self.write_line(buffer, line_of(area, at), &line, self.style(colour));
             at += 1;
         }
         Rect { y: area.y + at, height: area.height - at, ..area }
@@ -265,7 +292,14 @@ impl Picture<'_> {
             count => format!(" ({} of {count}, Tab: the next)", model.ask + 1),
         };
         let choices = ask.choices.iter().zip(1..).map(|(choice, number)| format!("[{number}] {choice}   "));
-        let mut lines = vec![format!("{}Esc: back", choices.collect::<String>()), String::new()];
+        let choices = match &model.filling {
+            Some(form) => form.prompt(),
+            None if ask.choices.is_empty() => {
+                format!("several steps have its name: answer it by `swarmc approve {}`   Esc: back", self.run.folder.id)
+            }
+            None => format!("{}Esc: back", choices.collect::<String>()),
+        };
+        let mut lines = vec![choices, String::new()];
         lines.extend(ask.lines.iter().cloned());
         self.write_wrapped(buffer, area, &format!("{}{several}", ask.title), &lines, &mut model.down);
     }

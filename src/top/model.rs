@@ -5,12 +5,11 @@
 
 use std::collections::HashMap;
 
-use swarmc_runtime::{GateAnswer, Status, StepId};
-use swarmc_view::{
-    FollowedRun, Question, Row, RowState, RunReport, Team, describe_answer, format_duration, list_questions,
-    sanitize_line,
-};
+use ratatui::layout::{Position, Rect};
+use swarmc_runtime::{GateAnswer, Status, StepId, UserMessage};
+use swarmc_view::{FollowedRun, Row, RowState, RunReport, Team, describe_answer, format_duration, sanitize_line};
 
+use super::asks::{Ask, Filled, Filling, list_asks};
 use super::keys::Key;
 use super::pictures::agent_sign;
 
@@ -21,11 +20,11 @@ const SETTLED: u64 = 400;
 /// Within how long a second Ctrl-C stops the run, in milliseconds.
 const TWICE: u64 = 2_000;
 
+/// The lines that one turn of the wheel moves.
+const WHEEL: usize = 3;
+
 /// The steps that have not begun that are listed at most: a run can have millions.
 const BLOCKED: usize = 1_000;
-
-/// The lines of a gate's message that are read at most.
-const QUESTION: usize = 500;
 
 /// The agents of a swarm whose states stand in its row.
 const MATES: usize = 12;
@@ -68,17 +67,6 @@ pub(crate) enum Entry {
     Blocked(StepId, String),
 }
 
-/// What waits for a person.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Ask {
-    /// What it is answered by: the number of a request, or the id of a gate.
-    key: String,
-    pub(crate) title: String,
-    pub(crate) lines: Vec<String>,
-    /// The words that answer it; none where it takes more than a word.
-    pub(crate) choices: Vec<String>,
-}
-
 /// What a person wants done.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Wish {
@@ -91,6 +79,12 @@ pub(crate) enum Wish {
     Copy,
     /// The log, in a pager.
     Page,
+    /// The log, as a file of the current folder.
+    Save,
+    /// That clicks and the wheel count, or no longer.
+    Mouse,
+    /// To write to an agent.
+    Tell(UserMessage),
     Answer(GateAnswer),
     /// To see how a run that is over went.
     Replay(Replay),
@@ -144,6 +138,8 @@ pub(crate) struct Model {
     pub(crate) asks: Vec<Ask>,
     /// Which of them is shown.
     pub(crate) ask: usize,
+    /// The fields of its answer, while a person types them.
+    pub(crate) filling: Option<Filling>,
     /// What was said last, for a line at the bottom.
     pub(crate) notice: Option<String>,
     /// What an answer was refused to; what was said to it is a notice as soon as it is known.
@@ -154,6 +150,8 @@ pub(crate) struct Model {
     pub(crate) replays: bool,
     /// The rows of a page.
     pub(crate) page: usize,
+    /// Where the list stands on the screen, with its title, and the place of its first row; none where it does not.
+    pub(crate) list: Option<(Rect, usize)>,
     /// The question that stands on the screen, and since when.
     shown: Option<(String, u64)>,
     interrupted: Option<u64>,
@@ -176,11 +174,13 @@ impl Model {
             down: 0,
             asks: Vec::new(),
             ask: 0,
+            filling: None,
             notice: None,
             refused: None,
             replays: false,
             inside: HashMap::new(),
             page: 10,
+            list: None,
             shown: None,
             interrupted: None,
         }
@@ -213,6 +213,7 @@ impl Model {
         self.asks = if self.replays { Vec::new() } else { list_asks(run) };
         let place = asked.as_ref().and_then(|(key, _)| self.asks.iter().position(|ask| ask.key == *key));
         self.ask = place.unwrap_or(self.ask).min(self.asks.len().saturating_sub(1));
+        self.filling = self.filling.take().filter(|form| self.asks.iter().any(|ask| ask.key == form.key()));
         // Another person answered what stood on the screen.
         if let Some((key, title)) = asked.filter(|_| place.is_none() && self.overlay == Overlay::Asks)
             && let Some(said) = describe_answer(&run.past, &key)
@@ -283,6 +284,11 @@ impl Model {
         step.and_then(|step| teams.get_key_value(&step)).or_else(|| teams.iter().min_by_key(|(step, _)| step.label()))
     }
 
+    /// Whether characters are text and no keys.
+    pub(crate) fn takes_text(&self) -> bool {
+        self.typing || self.filling.is_some() && self.overlay == Overlay::Asks
+    }
+
     /// Notes what is drawn now: since when a question stands on the screen.
     pub(crate) fn note_drawn(&mut self, now: u64) {
         let drawn = self.asks.get(self.ask).filter(|_| self.overlay == Overlay::Asks).map(|ask| &ask.key);
@@ -300,6 +306,7 @@ impl Model {
                 return Some(Wish::Stop);
             }
             (self.interrupted, self.overlay, self.typing) = (Some(now), Overlay::Ending, false);
+            self.filling = None;
             return None;
         }
         if key == Key::Suspend {
@@ -335,6 +342,9 @@ impl Model {
             Key::Plan => self.show_view(View::Plan),
             Key::Open => self.zoomed = !self.zoomed,
             Key::Pane => self.right = !self.right,
+            Key::Resume if self.view == View::Plan && self.proposal(run).is_some() => {
+                return self.decide_proposal(false, run);
+            }
             Key::Resume if !self.replays && run.report.finished.is_none() && !run.folder.is_running() => {
                 return Some(Wish::Resume);
             }
@@ -344,6 +354,10 @@ impl Model {
             Key::Play => return Some(Wish::Replay(Replay::Play)),
             Key::Copy => return Some(Wish::Copy),
             Key::Pager => return Some(Wish::Page),
+            Key::Save => return Some(Wish::Save),
+            Key::Mouse => return Some(Wish::Mouse),
+            Key::Approve if self.view == View::Plan => return self.decide_proposal(true, run),
+            Key::Approve => {}
             Key::Back if self.replays && !self.zoomed && self.view == View::Steps => {
                 return Some(Wish::Replay(Replay::Leave));
             }
@@ -361,6 +375,54 @@ impl Model {
     fn toggle_filter(&mut self, filter: Filter, run: &FollowedRun) {
         self.filter = if self.filter == filter { Filter::All } else { filter };
         self.update(run);
+    }
+
+    /// The oldest proposal for the plan that is shown, by its number; with the step of the swarm, and its coordinator.
+    pub(crate) fn proposal<'r>(&self, run: &'r FollowedRun) -> Option<(&'r StepId, &'r str, u32)> {
+        let (step, team) = self.shown_team(run).filter(|_| !self.replays && run.report.finished.is_none())?;
+        let coordination = team.coordination.as_ref()?;
+        Some((step, &coordination.coordinator, *coordination.plan.proposals.keys().next()?))
+    }
+
+    /// Asks the coordinator for a decision: it alone decides.
+    fn decide_proposal(&mut self, approves: bool, run: &FollowedRun) -> Option<Wish> {
+        let Some((step, coordinator, id)) = self.proposal(run) else {
+            self.notice = Some("no proposal waits".to_owned());
+            return None;
+        };
+        let verb = if approves { "approve" } else { "reject" };
+        let text = format!("A person asks you to {verb} proposal {id}.");
+        Some(Wish::Tell(UserMessage { to: format!("{}/{coordinator}", step.label()), text, interrupt: false }))
+    }
+
+    /// A click selects a row of the list.
+    pub(crate) fn click(&mut self, column: u16, line: u16) {
+        let Some((area, first)) = self.list.filter(|_| self.overlay == Overlay::None && !self.takes_text()) else {
+            return;
+        };
+        if area.contains(Position { x: column, y: line }) && line > area.y {
+            let place = first + usize::from(line - area.y - 1);
+            if place < self.entries.len() {
+                (self.selected, self.back, self.follows) = (place, 0, false);
+            }
+        }
+    }
+
+    /// The wheel moves what it is over: the list and texts by rows, the log by lines.
+    pub(crate) fn turn_wheel(&mut self, up: bool, column: u16, run: &FollowedRun, now: u64) {
+        let is_in_list = self.list.is_some_and(|(area, _)| column < area.right());
+        if self.overlay == Overlay::None && self.view == View::Steps && !is_in_list {
+            let back = if up { self.back.saturating_add(WHEEL) } else { self.back.saturating_sub(WHEEL) };
+            self.back = back;
+            return;
+        }
+        if self.takes_text() || self.overlay == Overlay::Ending {
+            return;
+        }
+        for _ in 0..WHEEL {
+            // Up and down want nothing done.
+            let _ = self.press(if up { Key::Up } else { Key::Down }, run, now);
+        }
     }
 
     /// One thing less: the zoom, the other view, the filter and its text with the selection.
@@ -414,7 +476,7 @@ impl Model {
 
     fn press_ending(&mut self, key: Key, run: &FollowedRun) -> Option<Wish> {
         match key {
-            Key::Char('s') if run.report.finished.is_none() && !self.replays => Some(Wish::Stop),
+            Key::Save if run.report.finished.is_none() && !self.replays => Some(Wish::Stop),
             Key::Char('d') | Key::Leave => Some(Wish::Leave),
             _ => {
                 self.overlay = Overlay::None;
@@ -424,6 +486,17 @@ impl Model {
     }
 
     fn press_ask(&mut self, key: Key, now: u64) -> Option<Wish> {
+        if let Some(form) = &mut self.filling {
+            match form.press(key) {
+                Filled::Open => {}
+                Filled::Dropped => self.filling = None,
+                Filled::Done(answer) => {
+                    self.filling = None;
+                    return Some(Wish::Answer(answer));
+                }
+            }
+            return None;
+        }
         match key {
             Key::Back | Key::Leave | Key::Asks => self.overlay = Overlay::None,
             Key::Pane if !self.asks.is_empty() => (self.ask, self.down) = ((self.ask + 1) % self.asks.len(), 0),
@@ -448,7 +521,13 @@ impl Model {
             self.notice = Some("it has just come: read it, and press again".to_owned());
             return None;
         }
-        Some(Wish::Answer(GateAnswer { gate: ask.key.clone(), choice, ..GateAnswer::default() }))
+        match Filling::begin(ask, choice) {
+            Ok(form) => {
+                self.filling = Some(form);
+                None
+            }
+            Err(answer) => Some(Wish::Answer(answer)),
+        }
     }
 }
 
@@ -481,33 +560,6 @@ fn entry_step<'e>(entry: &'e Entry, run: &'e FollowedRun) -> &'e StepId {
         Entry::Begun(place) => &run.report.rows[*place].step,
         Entry::Blocked(step, _) => step,
     }
-}
-
-/// What waits for a person: gates first, then requests of agents, each in the order in which it came.
-fn list_asks(run: &FollowedRun) -> Vec<Ask> {
-    if run.report.finished.is_some() {
-        return Vec::new();
-    }
-    let questions = list_questions(&run.report, &run.folder, run.report.changed_ms).into_iter();
-    questions.map(|question| build_ask(question, &run.folder.id)).collect()
-}
-
-fn build_ask(question: Question, run: &str) -> Ask {
-    let Question { key, step, request, mut lines, mut choices, fields, .. } = question;
-    lines.truncate(QUESTION);
-    if !fields.is_empty() {
-        // It takes more than a word.
-        let words = choices.join("|");
-        let asks: String = fields.iter().map(|field| format!(" --ask {}=…", field.name)).collect();
-        choices.clear();
-        lines.extend([
-            String::new(),
-            "It asks for more than a word; answer it by".to_owned(),
-            format!("    swarmc approve {run} {step} {words}{asks}"),
-        ]);
-    }
-    let title = request.map_or(step.clone(), |wants| format!("{key} {step}: {wants}"));
-    Ask { key, title, lines, choices }
 }
 
 /// The states of the agents of a swarm, and its totals.

@@ -3,9 +3,10 @@
 //! In: what the journal says of the swarm. Out: lines for a screen of so many columns.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use swarmc_runtime::team::Life;
-use swarmc_view::{Coordination, Team, TeamAgent, sanitize_line};
+use swarmc_view::{Coordination, Team, TeamAgent, Traffic, format_count, format_duration, sanitize_line};
 
 use super::fit::cut_text;
 use super::layers::draw_layers;
@@ -16,9 +17,14 @@ const DRAWN: usize = 60;
 /// The columns of an item at most.
 const ITEM: usize = 36;
 
+/// The pairs of agents whose messages are counted on the screen.
+const PAIRS: usize = 12;
+
+/// For how long a message is new, in milliseconds.
+const FRESH: u64 = 10_000;
+
 /// What the signs mean.
-const AGENTS: &str =
-    "● running  ○ ready  ◐ blocked  ◌ spawned  ✓ completed  ✗ failed  ■ stopped  1/2 its items that are done";
+const AGENTS: &str = "● running  ○ ready  ◐ blocked  ◌ spawned  ✓ completed  ✗ failed  ■ stopped  1/2 its items that are done  ━ message in the last 10 s";
 const ITEMS: &str = "● running  ○ ready  ◌ queued  ◐ blocked  ✓ done  ✗ failed";
 
 /// The sign of an agent.
@@ -43,9 +49,9 @@ pub(super) fn agent_sign(team: &Team, mate: &TeamAgent) -> &'static str {
     }
 }
 
-/// The agents of a swarm, below those that they work for, with its conflicts, worktrees and channels where it has a
-/// coordinator.
-pub(super) fn draw_team(team: &Team) -> Vec<String> {
+/// The agents of a swarm, below those that they work for; who wrote to whom; and conflicts, worktrees and channels where
+/// it has a coordinator.
+pub(super) fn draw_team(team: &Team, now: u64) -> Vec<String> {
     let coordinator = team.coordination.as_ref().map(|coordination| &coordination.coordinator);
     let has_coordinator = coordinator.is_some_and(|name| team.find_mate(name).is_some());
     let parent = |mate: &TeamAgent| -> Option<Arc<str>> {
@@ -59,8 +65,30 @@ pub(super) fn draw_team(team: &Team) -> Vec<String> {
     let width = lines.iter().map(|(head, _)| head.chars().count()).max().unwrap_or(0).min(40);
     let mut lines: Vec<String> = lines.into_iter().map(|(head, says)| format!("{head:<width$}  {says}")).collect();
     lines.extend(team.coordination.iter().flat_map(Coordination::place_lines));
+    lines.extend(draw_messages(team, now));
     if !team.mates.is_empty() {
         lines.extend([String::new(), AGENTS.to_owned()]);
+    }
+    lines
+}
+
+/// Who wrote to whom, the last ones first.
+fn draw_messages(team: &Team, now: u64) -> Vec<String> {
+    let mut traffic: Vec<_> = team.traffic.iter().collect();
+    traffic.sort_by_key(|(_, traffic)| std::cmp::Reverse(traffic.last_ms));
+    let line = |((from, to), traffic): &(&(Arc<str>, Arc<str>), &Traffic)| {
+        let age = now.saturating_sub(traffic.last_ms);
+        let sign = if age < FRESH { "━━▸" } else { "──▸" };
+        let count = format_count(traffic.count, "message");
+        let age = format_duration(Duration::from_millis(age));
+        format!("{} {sign} {}  {count}, the last {age} ago", sanitize_line(from), sanitize_line(to))
+    };
+    let mut lines: Vec<String> = traffic.iter().take(PAIRS).map(line).collect();
+    if !lines.is_empty() {
+        lines.insert(0, String::new());
+    }
+    if let Some(left @ 1..) = traffic.len().checked_sub(PAIRS) {
+        lines.push(format!("and {left} more"));
     }
     lines
 }

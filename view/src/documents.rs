@@ -37,8 +37,8 @@ pub use stats::{
     RouteCounts, SpecStats, StepCounts, Suppressions, SwarmStats,
 };
 pub use step::{
-    GateField, NodeDetails, OpenGate, PromptPaths, ReceivedEnvelope, Refusal, SentEnvelope, StepDetails, ToolUse, Try,
-    TurnPrompt,
+    AttemptNotice, GateField, NodeDetails, OpenGate, PromptPaths, ReceivedEnvelope, Refusal, SentEnvelope, StepDetails,
+    ToolUse, Try, TurnPrompt,
 };
 pub use swarm::{AgentAction, AgentDetails, AgentTurn, MailboxMessage, StepSwarm, SwarmAgent, SwarmUsage, TurnResult};
 pub use swarm::{ConflictDocument, PlanItem, TeamPlanDocument, WorktreeDocument};

@@ -35,11 +35,16 @@ impl FollowedRun {
     /// Its plan or its journal cannot be read, or they do not match.
     pub fn open(folder: RunFolder) -> Result<FollowedRun, PastError> {
         let mut journal = folder.follow_journal();
-        let (records, last) = read_all(&mut journal)?;
-        let past = Past::from_records(&folder, records)?;
-        let graph = past.build_graph(&folder)?;
-        let state = State::replay(graph, &past.records);
-        let report = past.build_report();
+        // Of a run with thousands of steps each of these takes long, and neither needs the other.
+        let (news, plan) = run_both(|| read_all(&mut journal), || folder.read_plan());
+        let (records, last) = news?;
+        let plan = folder.plan_now_or(&records, || plan)?;
+        let past = Past::new(&folder, plan, records)?;
+        let (report, state) = run_both(
+            || past.build_report(),
+            || past.build_graph(&folder).map(|graph| State::replay(graph, &past.records)),
+        );
+        let state = state?;
         Ok(FollowedRun { folder, past, report, state, journal, last, reads: 1 })
     }
 
@@ -105,6 +110,14 @@ impl FollowedRun {
     pub fn blocked_steps(&self) -> impl Iterator<Item = (StepId, Cow<'static, str>)> {
         self.state.blocked_steps()
     }
+}
+
+/// Does two things at the same time.
+fn run_both<A, B: Send>(one: impl FnOnce() -> A, other: impl FnOnce() -> B + Send) -> (A, B) {
+    std::thread::scope(|scope| {
+        let other = scope.spawn(other);
+        (one(), other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
 }
 
 /// Whether what was folded before this no longer holds.

@@ -40,7 +40,7 @@ pub use node_view::{NodeView, ReadEnvelope};
 pub use past::{Past, PastError};
 pub use printable::{escape_hidden, make_printable, same_length, sanitize_line};
 pub use problem::{Problem, did_you_mean};
-pub use questions::{Question, list_questions};
+pub use questions::{Question, format_ask, list_questions};
 pub use run_ends::{EndReason, RunEnds, StepEnd};
 pub use run_report::{Counts, EnvelopeCounts, Row, RowState, RunReport, describe_saving};
 pub use run_summary::{RunSummary, list_runs, list_standings};
@@ -50,7 +50,7 @@ pub use step_history::{
 };
 pub use step_names::{has_step, list_steps, matches_step, resolve_agent, split_agent};
 pub use step_view::{AgentView, StepView};
-pub use team::{Spent, Team, TeamAgent, describe_phase, is_supervisor};
+pub use team::{Spent, Team, TeamAgent, Traffic, describe_phase, is_supervisor};
 pub use team_plan::Coordination;
-pub use tool_uses::UsedTool;
+pub use tool_uses::{UsedTool, read_tool_log};
 pub use units::{format_count, format_duration, format_limit, format_moment, format_number, format_size, now_ms};

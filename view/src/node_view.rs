@@ -12,13 +12,13 @@ use swarmc_runtime::artifact::{ArtifactKind, ArtifactMeta};
 use swarmc_runtime::{Layout, Pending, RunFolder, Standing, State, StepId};
 
 use crate::documents::{
-    NodeConnection, NodeDetails, PromptPaths, ReceivedEnvelope, Refusal, SentEnvelope, StepArtifact, TurnPrompt,
-    WaitedFor,
+    AttemptNotice, NodeConnection, NodeDetails, PromptPaths, ReceivedEnvelope, Refusal, SentEnvelope, StepArtifact,
+    TurnPrompt, WaitedFor,
 };
 use crate::past::Past;
 use crate::run_summary::list_standings;
 use crate::step_history::{Envelope, StepHistory};
-use crate::tool_uses::{UsedTool, list_tool_uses};
+use crate::tool_uses::{UsedTool, read_tool_log};
 
 /// What is known of a step as a node.
 #[derive(Debug)]
@@ -33,6 +33,8 @@ pub struct NodeView<'h> {
     pub prompts: Vec<TurnPrompt>,
     /// The tools that its turns used.
     pub tools: Vec<UsedTool>,
+    /// What people should know of its turns.
+    pub notices: Vec<AttemptNotice>,
     /// What was refused.
     pub refused: Vec<Refusal>,
     /// How it stands with its agent.
@@ -77,12 +79,15 @@ impl<'h> NodeView<'h> {
             artifacts: &history.artifacts,
             prompts: Vec::new(),
             tools: Vec::new(),
+            notices: Vec::new(),
             refused: Vec::new(),
             standing,
             pending,
         };
         for attempt in 1..=attempts {
-            node.tools.extend(list_tool_uses(layout, step, attempt));
+            let (tools, notices) = read_tool_log(layout, step, attempt);
+            node.tools.extend(tools);
+            node.notices.extend(notices);
             let refused = std::fs::read_to_string(layout.refusals_path(step, attempt)).unwrap_or_default();
             node.refused.extend(refused.lines().map(|line| Refusal { turn: attempt, why: line.to_owned() }));
             node.prompts.extend(list_prompts(layout, step, attempt));
@@ -111,6 +116,7 @@ impl<'h> NodeView<'h> {
             diffs: artifacts.iter().filter(|kept| kept.kind == ArtifactKind::Diff).cloned().collect(),
             artifacts,
             tools: self.tools.into_iter().map(|tool| tool.used).collect(),
+            notices: self.notices,
             refused: self.refused,
             prompts: self.prompts,
             pending: self.pending.iter().map(WaitedFor::from).collect(),

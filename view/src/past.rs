@@ -62,6 +62,14 @@ impl Past {
     /// Its plan cannot be read, or does not match them.
     pub fn from_records(folder: &RunFolder, records: Vec<Record>) -> Result<Past, PastError> {
         let plan = folder.plan_now(&records)?;
+        Past::new(folder, plan, records)
+    }
+
+    /// A run whose records and plan are read already.
+    ///
+    /// # Errors
+    /// They do not match.
+    pub(crate) fn new(folder: &RunFolder, plan: Plan, records: Vec<Record>) -> Result<Past, PastError> {
         match records.first().map(|record| &record.event) {
             Some(Event::RunStarted { pipeline, task, params, .. }) if plan.pipeline(pipeline).is_some() => {
                 let (pipeline, task, params) = (pipeline.clone(), task.clone(), params.clone());

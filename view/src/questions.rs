@@ -34,6 +34,18 @@ pub struct Question {
     pub expiry: Option<String>,
 }
 
+impl Question {
+    /// The arguments of `swarmc approve` for its fields, each with a blank before it: ` --ask name=…`.
+    pub fn format_asks(&self) -> String {
+        self.fields.iter().map(|field| format_ask(&field.name, field.optional)).collect()
+    }
+}
+
+/// The argument of `swarmc approve` for a field, with a blank before it; in brackets where it may be left out.
+pub fn format_ask(name: &str, is_optional: bool) -> String {
+    if is_optional { format!(" [--ask {name}=…]") } else { format!(" --ask {name}=…") }
+}
+
 /// The questions of a run that wait for an answer, at this time in milliseconds since 1970.
 pub fn list_questions(report: &RunReport, folder: &RunFolder, now: u64) -> Vec<Question> {
     let read = |text: &Content| folder.read_text(text).ok();
@@ -75,8 +87,8 @@ fn describe_gate(report: &RunReport, row: &Row, read: impl Fn(&Content) -> Optio
 
 fn describe_expiry(timeout: &GateTimeout, since: u64, now: u64) -> String {
     let what = match &timeout.then {
-        GateDefault::Option(option) => format!("`{option}`"),
-        GateDefault::Fail => "fails".to_owned(),
+        GateDefault::Option(option) => format!("answered `{option}`"),
+        GateDefault::Fail => "failed".to_owned(),
     };
     format!("{what} {} by `on-timeout`", format_due(since.saturating_add(timeout.after_ms), now))
 }

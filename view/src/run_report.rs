@@ -283,7 +283,7 @@ impl RunReport {
         }
         let swarm = self.swarms.get(&*step.name);
         let team = self.teams.entry(step.clone()).or_insert_with(|| Team::new(swarm));
-        let change = team.apply(event).map(|change| Change::Swarm { step, change });
+        let change = team.apply(event, self.changed_ms).map(|change| Change::Swarm { step, change });
         match event {
             Event::MessageSent { message, .. } if message.person => {
                 Some(Change::AgentMessaged { step, agent: &message.to })

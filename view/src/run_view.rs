@@ -17,7 +17,7 @@ use crate::printable::make_printable;
 use crate::problem::{Problem, did_you_mean};
 use crate::run_report::{Row, RunReport};
 use crate::run_summary::RunSummary;
-use crate::step_names::matches_step;
+use crate::step_names::{list_steps, matches_step};
 use crate::step_view::StepView;
 
 /// The references that are listed where one is not known.
@@ -76,7 +76,7 @@ impl RunView {
     pub fn find_step(&self, word: &str) -> Result<StepView<'_>, Problem> {
         let report = self.note_blocked(word);
         let Some(row) = report.rows.iter().rposition(|row| matches_step(&report, &row.step, word)) else {
-            let labels: Vec<String> = report.rows.iter().map(|row| report.label(&row.step)).collect();
+            let labels = list_steps(&self.past);
             let help = did_you_mean(word, labels.iter().map(String::as_str));
             return Err(Problem::with_help(format!("there is no step `{word}` in run `{}`", self.folder.id), help));
         };

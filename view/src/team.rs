@@ -3,7 +3,7 @@
 //! In: events, in order. Out: a row for each agent, with its iterations, messages, tokens and cost. Text of agents is
 //! hostile: [`sanitize_line`] makes one short line of it, without control characters.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -32,8 +32,19 @@ pub struct Team {
     pub entries: u64,
     /// What all of its turns used.
     pub spent: Spent,
+    /// Who wrote to whom, and how often: names of agents, `#CHANNEL`, `all` for everybody, `you` for people.
+    pub traffic: BTreeMap<(Arc<str>, Arc<str>), Traffic>,
     /// What it has besides where it has a coordinator.
     pub coordination: Option<Coordination>,
+}
+
+/// The messages from one to another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// How many.
+    pub count: u64,
+    /// When the last one was sent, in milliseconds since 1970.
+    pub last_ms: u64,
 }
 
 /// What was used.
@@ -95,9 +106,10 @@ impl Team {
         self.index.get(name).map(|&index| &self.mates[index])
     }
 
-    /// Applies an event; what people are told of it.
-    pub(crate) fn apply<'r>(&mut self, event: &'r Event) -> Option<SwarmChange<'r>> {
+    /// Applies an event of this time; what people are told of it.
+    pub(crate) fn apply<'r>(&mut self, event: &'r Event, at: u64) -> Option<SwarmChange<'r>> {
         self.update(event);
+        self.count_message(event, at);
         Some(match event {
             Event::PhaseEntered { phase, .. } => SwarmChange::PhaseEntered(*phase),
             Event::AgentSpawned { agent, by: Some(by), task, .. } => {
@@ -191,6 +203,20 @@ impl Team {
             }
             event => self.mate_did(event),
         }
+    }
+
+    fn count_message(&mut self, event: &Event, at: u64) {
+        let ends = match event {
+            Event::MessageSent { message, .. } if message.person => (Arc::from("you"), Arc::clone(&message.to)),
+            Event::MessageSent { message, .. } => (Arc::clone(&message.from), Arc::clone(&message.to)),
+            Event::Team { fact: TeamFact::Posted { agent, channel, .. }, .. } => {
+                let to = channel.as_ref().map_or_else(|| "all".to_owned(), |channel| format!("#{channel}"));
+                (Arc::clone(agent), Arc::from(to))
+            }
+            _ => return,
+        };
+        let traffic = self.traffic.entry(ends).or_default();
+        (traffic.count, traffic.last_ms) = (traffic.count + 1, at);
     }
 
     fn mate_did(&mut self, event: &Event) {

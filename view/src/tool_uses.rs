@@ -1,14 +1,15 @@
-//! The tools that an attempt used, each with its arguments, what came of it, and how long that took.
+//! The tools that an attempt used, each with its arguments, what came of it, and how long that took; and the notices about
+//! the attempt.
 //!
 //! In: the signals that the runtime wrote beside the logs of the attempt. Out: one [`UsedTool`] for each use, in the order in
-//! which they began.
+//! which they began, and one [`AttemptNotice`] for each notice, in the order in which they came.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
 use swarmc_runtime::{Layout, Signal, StepId, TOOL_USES, TelemetryKind};
 
-use crate::documents::ToolUse;
+use crate::documents::{AttemptNotice, ToolUse};
 
 /// One use of a tool.
 #[derive(Debug)]
@@ -20,10 +21,10 @@ pub struct UsedTool {
     id: String,
 }
 
-/// Those of an attempt, in the order in which they began.
-pub(crate) fn list_tool_uses(layout: &Layout, step: &StepId, attempt: u32) -> Vec<UsedTool> {
-    let Ok(file) = File::open(layout.tool_log_path(step, attempt)) else { return Vec::new() };
-    let mut all: Vec<UsedTool> = Vec::new();
+/// The uses and the notices of an attempt.
+pub fn read_tool_log(layout: &Layout, step: &StepId, attempt: u32) -> (Vec<UsedTool>, Vec<AttemptNotice>) {
+    let (mut all, mut notices): (Vec<UsedTool>, Vec<AttemptNotice>) = Default::default();
+    let Ok(file) = File::open(layout.tool_log_path(step, attempt)) else { return (all, notices) };
     // A runner that was killed may have left half a line.
     let lines = BufReader::new(file).lines().map_while(Result::ok);
     for Signal { at, sign, .. } in lines.filter_map(|line| serde_json::from_str(&line).ok()) {
@@ -40,13 +41,14 @@ pub(crate) fn list_tool_uses(layout: &Layout, step: &StepId, attempt: u32) -> Ve
                     (known.ended_ms, known.ok, known.text) = (Some(at), Some(ok), Some(text));
                 }
             }
+            TelemetryKind::Notice { text } => notices.push(AttemptNotice { turn: attempt, at, text }),
             TelemetryKind::Connection { .. } => {}
         }
     }
     if let Some(last) = all.get_mut(TOOL_USES - 1) {
         last.is_last = true;
     }
-    all
+    (all, notices)
 }
 
 /// The use of this id of which nothing has come yet.

@@ -80,7 +80,13 @@ export const BINDINGS: readonly Binding[] = [
   { action: "zoomIn", group: "Rows", caps: ["+"], signs: ["+", "="], help: "zoom in" },
   { action: "zoomOut", group: "Rows", caps: ["-"], signs: ["-"], help: "zoom out" },
   { action: "zoomReset", group: "Rows", caps: ["0"], codes: ["Digit0", "Numpad0"], help: "show all" },
-  { action: "fold", group: "Rows", caps: ["i"], codes: ["KeyI"], help: "fold idle time of the timeline, or unfold it" },
+  {
+    action: "fold",
+    group: "Rows",
+    caps: ["i"],
+    codes: ["KeyI"],
+    help: "fold or unfold: idle time of the timeline, items of a box of the graph",
+  },
 
   {
     action: "approve",

@@ -307,6 +307,7 @@ export interface StepDetails extends StepRow {
   diffs: Artifact[];
   artifacts: Artifact[];
   tools: ToolUse[];
+  notices: { turn: number; at: number; text: string }[];
   refused: { turn: number; why: string }[];
   prompts: TurnPrompt[];
   pending: WaitedFor[];
@@ -354,10 +355,28 @@ export interface BoxState {
 export interface GraphStates {
   as_of: string;
   boxes: Record<string, BoxState>;
+  sent: SentCount[];
+}
+
+/** How many envelopes went from one box to another. */
+export interface SentCount {
+  from: string;
+  to: string;
+  count: number;
 }
 
 /** A bar of the timeline: row, begin, end, state and attempt. */
 export type Bar = [row: number, start: number, end: number | null, state: State, attempt: number];
+
+/** A turn or a tool within a bar: row, begin, end, kind, the name of the agent or of the tool, and state. */
+export type BarPart = [
+  row: number,
+  start: number,
+  end: number | null,
+  kind: "turn" | "tool",
+  name: string,
+  state: State,
+];
 
 export interface Timeline {
   as_of: string;
@@ -366,6 +385,7 @@ export interface Timeline {
   now: number;
   rows: string[];
   bars: Bar[];
+  parts: BarPart[];
   left_out: number;
 }
 

@@ -9,6 +9,12 @@ import { build } from "esbuild";
 
 const TESTS = fileURLToPath(new URL("./", import.meta.url));
 
+/** What of a browser some modules ask for as soon as they are loaded. */
+const BROWSER = `
+globalThis.matchMedia ??= () => ({ matches: false, addEventListener() {} });
+globalThis.localStorage ??= { getItem: () => null, setItem() {} };
+`;
+
 const names = (await readdir(TESTS)).filter((name) => name.endsWith(".test.ts"));
 const folder = await mkdtemp(join(tmpdir(), "swarmc-web-"));
 try {
@@ -21,6 +27,7 @@ try {
     format: "esm",
     target: "node20",
     sourcemap: "inline",
+    banner: { js: BROWSER },
   });
   const bundles = names.map((name) => join(folder, name.replace(/\.ts$/, ".mjs")));
   const { status } = spawnSync(process.execPath, ["--enable-source-maps", "--test", ...bundles], { stdio: "inherit" });

@@ -117,7 +117,7 @@ impl Processes {
 }
 
 /// The process at the other end of a connection, where it still lives.
-pub(crate) fn living_peer(connection: impl AsFd) -> Option<i32> {
+pub fn living_peer(connection: impl AsFd) -> Option<i32> {
     let pid = socket_peercred(&connection).ok()?.pid.as_raw_nonzero().get();
     match getsockopt(&connection, PeerPidfd) {
         Ok(process) => lives(&process).then_some(pid),

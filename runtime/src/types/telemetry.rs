@@ -63,6 +63,13 @@ pub enum TelemetryKind {
         /// What came of it, or why it failed: without secrets, cut after 2,000 bytes.
         text: String,
     },
+    /// Something that a person should know of the attempt. It stands in the file alone: an observer gets the same text
+    /// as [`Observer::notice`](super::observer::Observer::notice).
+    #[schemars(skip)]
+    Notice {
+        /// What, without secrets, cut after 2,000 bytes.
+        text: String,
+    },
 }
 
 /// The state of a connection.

@@ -1,5 +1,7 @@
 //! What changes something: starts, ends and resumes runs, answers questions, and writes to agents.
 
+use std::time::Duration;
+
 use hyper::StatusCode;
 use hyper::header::HeaderName;
 use swarmc_runtime::{
@@ -17,6 +19,10 @@ use crate::problem::Problem;
 use crate::queue::{Place, Refused};
 use crate::routes::{Call, Reply};
 use crate::store::find_folder;
+
+/// How often, and after how long each, the journal is read for the answer that was faster than a refused one.
+const LOOKS: u32 = 10;
+const LOOK: Duration = Duration::from_millis(50);
 
 pub(crate) fn submit_run(service: &Service, call: &Call) -> Result<Reply, Problem> {
     let wants: SubmitRun = call.read_body()?;
@@ -80,8 +86,8 @@ pub(crate) fn answer_request(service: &Service, call: &Call) -> Result<Reply, Pr
 }
 
 pub(crate) fn answer_gate(service: &Service, call: &Call) -> Result<Reply, Problem> {
-    let AnswerGate { choice, fields, because } = call.read_body()?;
-    answer(service, call, GateAnswer { choice, fields: fields.into_iter().collect(), because, ..GateAnswer::default() })
+    let AnswerGate { choice, fields } = call.read_body()?;
+    answer(service, call, GateAnswer { choice, fields: fields.into_iter().collect(), ..GateAnswer::default() })
 }
 
 /// Sends an answer to the process of a run, and waits until it is on disk.
@@ -92,7 +98,16 @@ fn answer(service: &Service, call: &Call, answer: GateAnswer) -> Result<Reply, P
         check_running(&run.folder).map_err(refuse)?;
         Ok((run.folder.clone(), answer, asked.describe()))
     })?;
-    send_answer(&folder, &answer)?;
+    if let Err(error) = send_answer(&folder, &answer) {
+        // Where another answer was faster, its words say more; they come to the journal in a moment.
+        for _ in 0..LOOKS {
+            service.store.with_run(&service.home, &folder.id, |run| {
+                resolve_answer(&run.past, &run.report, answer.clone()).map(drop).map_err(refuse)
+            })?;
+            std::thread::sleep(LOOK);
+        }
+        return Err(error.into());
+    }
     say(format!("{name} of run {}: {}", folder.id, answer.choice))
 }
 

@@ -3,8 +3,9 @@
 //! Invariant: nothing outside of the folder of the run is read, whatever an agent put there: no link is followed.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use swarmc_view::{ArtifactError, RunView};
@@ -26,14 +27,7 @@ pub(crate) fn read_file(service: &Service, call: &Call) -> Result<Reply, Problem
         Some(path) => (&folder.outputs, path),
         None => (&folder.path, call.part(1)),
     };
-    let open = || {
-        let root =
-            openat(CWD, root, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let stays = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        openat2(root, path, flags, Mode::empty(), stays)
-    };
-    let file = File::from(open().map_err(|_| missing())?);
+    let file = open_beneath(root, Path::new(path)).map_err(|_| missing())?;
     let metadata = file.metadata().ok().filter(|metadata| metadata.is_file()).ok_or_else(missing)?;
     let total = metadata.len();
     let offset = call.number("offset").unwrap_or(0);
@@ -46,6 +40,21 @@ pub(crate) fn read_file(service: &Service, call: &Call) -> Result<Reply, Problem
     let read = Part { file: &file, at: from }.take(limit.min(total - from)).read_to_end(&mut bytes);
     read.map_err(|error| Problem::internal(format!("`{}` cannot be read: {error}", call.part(1))))?;
     Ok(Reply::Bytes { bytes, from, total })
+}
+
+/// Opens a file below a folder; no link leads to it.
+///
+/// # Errors
+/// It is not there, or cannot be read.
+pub(crate) fn open_beneath(root: &Path, path: &Path) -> io::Result<File> {
+    let root = openat(CWD, root, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let stays = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    Ok(File::from(openat2(root, path, flags, Mode::empty(), stays)?))
+}
+
+pub(crate) fn get_recording(service: &Service, call: &Call) -> Result<Reply, Problem> {
+    Ok(Reply::Archive(find_folder(&service.home, call.part(0))?))
 }
 
 /// A file from somewhere on.

@@ -106,6 +106,8 @@ pub struct NodeDetails {
     pub artifacts: Vec<StepArtifact>,
     /// The tools that its turns used.
     pub tools: Vec<ToolUse>,
+    /// What people should know of its turns: that its agent started no tools, for example.
+    pub notices: Vec<AttemptNotice>,
     /// What was refused.
     pub refused: Vec<Refusal>,
     /// What its turns were told.
@@ -153,6 +155,17 @@ pub struct ToolUse {
     pub ok: Option<bool>,
     /// What came of it, or why it failed.
     pub text: Option<String>,
+}
+
+/// Something that people should know of an attempt.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AttemptNotice {
+    /// The attempt.
+    pub turn: u32,
+    /// When it was reported, in milliseconds since 1970.
+    pub at: u64,
+    /// What, as one line.
+    pub text: String,
 }
 
 /// Something that was refused.

@@ -81,6 +81,26 @@ export class GraphPicture {
     return { x: x[box] ?? 0, y: y[box] ?? 0, w: w[box] ?? 0, h: h[box] ?? 0 };
   }
 
+  /** The area of the box or the frame of this id; null where there is none. */
+  areaOfId(id: string): Area | null {
+    const box = this.layout.boxes.id.indexOf(id);
+    if (box >= 0) return this.areaOf(box);
+    const frame = this.layout.frames.id.indexOf(id);
+    return frame >= 0 ? this.#frameArea(frame) : null;
+  }
+
+  /** The step whose items are one box, or boxes in a frame, by its name, and the id of that box or frame. */
+  openable(box: number): { name: string; id: string } | null {
+    const { id, step, many } = this.layout.boxes;
+    const own = id[box] ?? "";
+    const name = step[box];
+    if (many[box] && name) return { name, id: own };
+    const frame = /^(.*?)\[/.exec(own)?.[1];
+    const place = frame === undefined ? -1 : this.layout.frames.id.indexOf(frame);
+    const title = this.layout.frames.title[place];
+    return frame !== undefined && title ? { name: title, id: frame } : null;
+  }
+
   hit(x: number, y: number): number {
     return this.#boxes.hit(x, y);
   }
@@ -285,7 +305,9 @@ export class GraphPicture {
     if (this.layout.boxes.many[box]) drawStrip(context, area, counts, colors);
     if (state !== "pending") drawTag(context, area, state, colors);
     const connection = this.connectionOf(box);
-    if (connection) drawConnection(context, area, connection, colors);
+    // That the agent of a step that has ended is gone, its state says already.
+    const isGone = connection?.state === "disconnected" && ENDED.has(state);
+    if (connection && !isGone) drawConnection(context, area, connection, colors);
     if (progress) {
       context.font = LINE_FONT;
       context.textAlign = "left";
@@ -307,6 +329,8 @@ export class GraphPicture {
     context.stroke();
   }
 }
+
+const ENDED = new Set(["succeeded", "failed", "skipped", "cancelled"]);
 
 /** The state of a box, over the left of its upper edge: shape and word. Arrows end in the middle of the edge. */
 function drawTag(context: CanvasRenderingContext2D, { x: left, y, w }: Area, state: string, colors: Colors): void {

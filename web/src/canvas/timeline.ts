@@ -3,7 +3,7 @@
 import { formatDuration } from "../format.ts";
 import { markOf } from "../states.ts";
 import { type Colors, FONT, MONO } from "../theme.ts";
-import type { Bar, Timeline } from "../types.ts";
+import type { Bar, BarPart, Timeline } from "../types.ts";
 import { markPath } from "./graph.ts";
 import { buildScale, isIdle, tickTimes, type TimeScale } from "./scale.ts";
 import { fitText } from "./shapes.ts";
@@ -12,6 +12,10 @@ export const ROW_HEIGHT = 24;
 export const AXIS_HEIGHT = 28;
 const TICK_SPACE = 110;
 const LEAST_BAR = 2;
+/** The height of a part within its bar: turns lie in the upper half, tools in the lower one. */
+const PART_HEIGHT = 5;
+/** From this width on a part has a gap behind it. */
+const GAP_FROM = 4;
 
 export interface TimelineView {
   width: number;
@@ -31,6 +35,7 @@ export class TimelinePicture {
   /** The names of the rows: steps of later rounds have their round in it. */
   readonly names: string[];
   readonly #bars: Bar[][];
+  readonly #parts: BarPart[][];
   readonly #scale: TimeScale;
 
   constructor(
@@ -45,6 +50,8 @@ export class TimelinePicture {
     });
     this.#bars = timeline.rows.map(() => []);
     for (const bar of timeline.bars) this.#bars[bar[0]]?.push(bar);
+    this.#parts = timeline.rows.map(() => []);
+    for (const part of timeline.parts) this.#parts[part[0]]?.push(part);
     this.#scale = buildScale(timeline.bars, timeline.from, this.#end(), fold);
   }
 
@@ -55,6 +62,26 @@ export class TimelinePicture {
 
   barsOf(row: number): readonly Bar[] {
     return this.#bars[row] ?? [];
+  }
+
+  partsOf(row: number): readonly BarPart[] {
+    return this.#parts[row] ?? [];
+  }
+
+  /** The turn or the tool of a row that is at a place on the screen, the innermost one. */
+  partAt(row: number, x: number, view: TimelineView): BarPart | null {
+    const end = this.#end();
+    const holds = (part: BarPart): boolean => {
+      const [from, to] = this.#spanOf(view, part, end);
+      return from <= x && x <= Math.max(to, from + LEAST_BAR);
+    };
+    const found = this.partsOf(row).filter(holds);
+    return found.find((part) => part[3] === "tool") ?? found[0] ?? null;
+  }
+
+  /** Where a bar or a part begins and ends on the screen. */
+  #spanOf(view: TimelineView, [, start, stop]: Bar | BarPart, end: number): [number, number] {
+    return [this.#x(view, this.#scale.place(start)), this.#x(view, this.#scale.place(stop ?? end))];
   }
 
   draw(context: CanvasRenderingContext2D, view: TimelineView, colors: Colors, ratio: number): void {
@@ -132,6 +159,7 @@ export class TimelinePicture {
         if (x + width < view.names || x > view.width) continue;
         this.#drawBar(context, bar, { x, y: y + 4, width, left: view.names }, colors, ratio);
       }
+      for (const part of this.partsOf(row)) this.#drawPart(context, part, y + 4, view, colors);
     }
     context.restore();
   }
@@ -170,6 +198,21 @@ export class TimelinePicture {
     context.fillStyle = colors.text;
     const words = attempt > 1 ? `${mark.word}, attempt ${attempt}` : mark.word;
     context.fillText(fitText(context, words, room - 24), start + 18, y + height / 2 + 0.5);
+  }
+
+  /** A turn is a strip along the upper edge of its bar, a tool one along the lower edge. */
+  #drawPart(context: CanvasRenderingContext2D, part: BarPart, y: number, view: TimelineView, colors: Colors): void {
+    const [from, to] = this.#spanOf(view, part, this.#end());
+    if (to < view.names || from > view.width) return;
+    const width = Math.max(LEAST_BAR, to - from);
+    const height = ROW_HEIGHT - 8;
+    context.fillStyle = colors[markOf(part[5]).color];
+    context.fillRect(
+      from,
+      part[3] === "turn" ? y : y + height - PART_HEIGHT,
+      width > GAP_FROM ? width - 1 : width,
+      part[3] === "turn" ? PART_HEIGHT - 2 : PART_HEIGHT,
+    );
   }
 
   #drawNames(context: CanvasRenderingContext2D, view: TimelineView, colors: Colors): void {

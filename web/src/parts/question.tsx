@@ -102,16 +102,22 @@ export function Question({ wait, active, namesRun = false }: Props): JSX.Element
             )}
           </div>
         ) : (
-          <ConfirmLine text={repeatAnswer(wait, choice)} onCancel={() => setChoice(null)} />
+          <ConfirmLine text={repeatAnswer(wait, choice, form.current)} onCancel={() => setChoice(null)} />
         )}
       </form>
     </section>
   );
 }
 
-function repeatAnswer(wait: Wait, choice: string): string {
+/** What is agreed to, with all that was typed. */
+function repeatAnswer(wait: Wait, choice: string, form: HTMLFormElement | null): string {
+  const typed = [...(form ? new FormData(form) : [])].map(([name, value]) => [
+    name.replace(/^field:/, ""),
+    String(value).trim(),
+  ]);
+  const more = typed.filter(([, value]) => value).map(([name, value]) => `, ${name} “${value}”`);
   const place = `step ${wait.step} of run ${wait.run}`;
-  return `Answer “${choice}” to “${wait.title}” (${place})?`;
+  return `Answer “${choice}”${more.join("")} to “${wait.title}” (${place})?`;
 }
 
 function AnswerFields({ wait }: { wait: Wait }): JSX.Element {
@@ -127,10 +133,12 @@ function AnswerFields({ wait }: { wait: Wait }): JSX.Element {
           <input name={`field:${field.name}`} required={!field.optional} autocomplete="off" />
         </label>
       ))}
-      <label>
-        <span>because (optional)</span>
-        <input name="because" autocomplete="off" />
-      </label>
+      {wait.kind !== "gate" && (
+        <label>
+          <span>why, for the agent (optional)</span>
+          <input name="because" autocomplete="off" />
+        </label>
+      )}
       {wait.arguments && (
         <label>
           <span>other arguments, as JSON (optional)</span>

@@ -5,7 +5,9 @@ import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { runPath } from "../api.ts";
 import { Camera } from "../canvas/camera.ts";
+import { EnvelopeTraffic } from "../canvas/envelopes.ts";
 import { GraphPicture } from "../canvas/graph.ts";
+import type { Area } from "../canvas/grid.ts";
 import { type Handlers, useKeys } from "../keys.ts";
 import { Empty, Loaded } from "../parts/load.tsx";
 import { notify } from "../parts/notice.tsx";
@@ -32,48 +34,70 @@ interface ViewProps {
 }
 
 export function GraphView({ route, connections }: ViewProps): JSX.Element {
-  const layout = useResource<GraphLayout>(null, `${runPath(route.run)}/graph`);
-  const states = useResource<GraphStates>(route.run, `${runPath(route.run)}/graph/states`);
+  const [opened, setOpened] = useState<string[]>([]);
+  const query = opened.length > 0 ? `?open=${opened.map(encodeURIComponent).join(",")}` : "";
+  const layout = useResource<GraphLayout>(null, `${runPath(route.run)}/graph${query}`);
+  const states = useResource<GraphStates>(route.run, `${runPath(route.run)}/graph/states${query}`);
+  const toggleOpen = (step: string): void =>
+    setOpened(opened.includes(step) ? opened.filter((name) => name !== step) : [...opened, step]);
+  // While another layout of the run is on its way, the last one stays.
+  const last = useRef<{ run: string; layout: GraphLayout } | null>(null);
+  const current = layout?.value.value;
+  if (current) last.current = { run: route.run, layout: current };
+  const shown = last.current?.run === route.run ? last.current.layout : null;
+  if (!shown) return <Loaded resource={layout}>{() => <></>}</Loaded>;
+  if (shown.boxes.id.length === 0) return <Empty>The plan of this run has no steps to draw.</Empty>;
   return (
-    <Loaded resource={layout}>
-      {(value) =>
-        value.boxes.id.length === 0 ? (
-          <Empty>The plan of this run has no steps to draw.</Empty>
-        ) : (
-          <GraphCanvas
-            route={route}
-            connections={connections}
-            layout={value}
-            states={states?.value.value ?? null}
-          />
-        )
-      }
-    </Loaded>
+    <GraphCanvas
+      route={route}
+      connections={connections}
+      layout={shown}
+      states={states?.value.value ?? null}
+      toggleOpen={toggleOpen}
+    />
   );
 }
 
 interface Props extends ViewProps {
   layout: GraphLayout;
   states: GraphStates | null;
+  /** Makes the items of a for-each boxes of their own, or one box again. */
+  toggleOpen(step: string): void;
 }
 
-function GraphCanvas({ route, connections, layout, states }: Props): JSX.Element {
+function GraphCanvas({ route, connections, layout, states, toggleOpen }: Props): JSX.Element {
   const picture = useMemo(() => new GraphPicture(layout), [layout]);
+  const traffic = useMemo(() => new EnvelopeTraffic(layout), [layout]);
   const camera = useMemo(() => new Camera(), []);
   const placed = useRef<GraphLayout | null>(null);
+  const anchor = useRef<{ id: string; area: Area } | null>(null);
   // Until a person moves it, the camera follows the size of the canvas.
   const moved = useRef(false);
   const [selected, setSelected] = useState(-1);
   const [listed, setListed] = useState<number[]>([]);
   const rest = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
 
-  if (states) picture.setStates(states.boxes);
+  if (states) {
+    picture.setStates(states.boxes);
+    traffic.setSent(states.sent, performance.now(), !matchMedia("(prefers-reduced-motion: reduce)").matches);
+  }
   picture.setConnections(connections);
 
   const { ref, requestDraw } = useCanvas(({ context, width, height, ratio, colors }) => {
     const resized = camera.width !== width || camera.height !== height;
     camera.width = width;
     camera.height = height;
+    if (anchor.current && placed.current !== layout) {
+      // What was opened, or closed, stays where it was on the screen.
+      const area = picture.areaOfId(anchor.current.id);
+      if (area) {
+        camera.x += area.x - anchor.current.area.x;
+        camera.y += area.y - anchor.current.area.y;
+      }
+      anchor.current = null;
+      placed.current = layout;
+      listVisible();
+    }
     if (width > 0 && (placed.current !== layout || (resized && !moved.current))) {
       placed.current = layout;
       moved.current = false;
@@ -81,6 +105,7 @@ function GraphCanvas({ route, connections, layout, states }: Props): JSX.Element
       listVisible();
     } else if (resized && selected >= 0) camera.reveal(picture.areaOf(selected));
     picture.draw(context, camera, colors, selected, ratio);
+    if (traffic.draw(context, performance.now(), colors, camera.scale)) requestDraw();
   });
 
   const listVisible = (): void => {
@@ -103,6 +128,16 @@ function GraphCanvas({ route, connections, layout, states }: Props): JSX.Element
     const { label } = picture.stateOf(box);
     if (label !== null) changeRun({ step: label, agent: null, turn: null, view: "graph" }, route.step !== null);
     else if (box >= 0) notify(`${layout.boxes.step[box]} has not begun`);
+  };
+  const toggleBox = (box: number): void => {
+    const step = box < 0 ? null : picture.openable(box);
+    if (step === null) return notify("The box has no items to show");
+    const area = picture.areaOfId(step.id);
+    if (!area) return;
+    anchor.current = { id: step.id, area };
+    moved.current = true;
+    setSelected(-1);
+    toggleOpen(step.name);
   };
   const moveSelection = (dx: number, dy: number): void => {
     const from = selected >= 0 ? selected : (picture.visibleBoxes(camera.area())[0] ?? 0);
@@ -130,6 +165,7 @@ function GraphCanvas({ route, connections, layout, states }: Props): JSX.Element
     left: () => moveSelection(-1, 0),
     right: () => moveSelection(1, 0),
     open: () => inspectBox(selected),
+    fold: () => toggleBox(selected),
     zoomIn: () => zoomView(ZOOM_STEP),
     zoomOut: () => zoomView(1 / ZOOM_STEP),
     zoomReset: () => moveCamera(() => camera.fit(layout.size)),
@@ -154,6 +190,11 @@ function GraphCanvas({ route, connections, layout, states }: Props): JSX.Element
       <canvas ref={ref} aria-hidden="true" />
       <BoxList picture={picture} boxes={listed} selected={selected} />
       <div class="canvas-tools">
+        {selected >= 0 && picture.openable(selected) && (
+          <button type="button" onClick={handlers.fold}>
+            Items <kbd>i</kbd>
+          </button>
+        )}
         <button type="button" aria-label="Zoom in" onClick={handlers.zoomIn}>
           +
         </button>

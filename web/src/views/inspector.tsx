@@ -4,6 +4,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { stepPath } from "../api.ts";
+import { formatClock } from "../format.ts";
 import { useKeys } from "../keys.ts";
 import { waitList, watching } from "../live.ts";
 import { AgentPane } from "../panes/agent.tsx";
@@ -126,6 +127,13 @@ function Details({ route, label, folders, details }: Props & { details: StepDeta
           </span>
         )}
       </div>
+      {details.notices
+        .filter((notice) => notice.turn === turn)
+        .map(({ at, text }, index) => (
+          <p key={index} class="told color-wait">
+            <span class="muted">{formatClock(at)}</span> {text}
+          </p>
+        ))}
       {questions.map((wait, index) => (
         <Question key={waitId(wait)} wait={wait} active={index === 0} />
       ))}

@@ -13,32 +13,36 @@ import type { Diagnostic, Param, Plan } from "../types.ts";
 
 export function NewRun(): JSX.Element {
   const specs = useResource<{ specs: string[] }>(RUNS, "/specs");
-  const [spec, setSpec] = useState("");
-  const first = useRef<HTMLSelectElement>(null);
-  useEffect(() => first.current?.focus(), [specs?.value.value]);
   return (
     <div class="page">
       <header class="page-head">
         <h1>New run</h1>
       </header>
       {!canAct.value && <Empty>The server takes no orders now.</Empty>}
-      <Loaded resource={specs}>
-        {({ specs: paths }) => (
-          <div class="form">
-            <label>
-              <span>Spec</span>
-              <select ref={first} value={spec} onChange={(event) => setSpec(event.currentTarget.value)}>
-                <option value="">choose one</option>
-                {paths.map((path) => (
-                  <option key={path}>{path}</option>
-                ))}
-              </select>
-            </label>
-            {paths.length === 0 && <Empty>The server knows no spec: start it with `--specs DIR`.</Empty>}
-            {spec && <PlanForm key={spec} spec={spec} />}
-          </div>
-        )}
-      </Loaded>
+      <Loaded resource={specs}>{({ specs: paths }) => <SpecForm paths={paths} />}</Loaded>
+    </div>
+  );
+}
+
+function SpecForm({ paths }: { paths: string[] }): JSX.Element {
+  const [only] = paths.length === 1 ? paths : [];
+  const [chosen, setChosen] = useState("");
+  const spec = chosen || (only ?? "");
+  const first = useRef<HTMLSelectElement>(null);
+  useEffect(() => first.current?.focus(), []);
+  return (
+    <div class="form">
+      <label>
+        <span>Spec</span>
+        <select ref={first} value={spec} onChange={(event) => setChosen(event.currentTarget.value)}>
+          {only === undefined && <option value="">choose one</option>}
+          {paths.map((path) => (
+            <option key={path}>{path}</option>
+          ))}
+        </select>
+      </label>
+      {paths.length === 0 && <Empty>The server knows no spec: start it with `--specs DIR`.</Empty>}
+      {spec && <PlanForm key={spec} spec={spec} />}
     </div>
   );
 }

@@ -3,13 +3,13 @@
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { postJson, runPath } from "../api.ts";
+import { postJson, runPath, saveFile } from "../api.ts";
 import { formatCost, formatDate, formatDuration, formatNumber, formatPlural, formatTokens } from "../format.ts";
 import { useKeys } from "../keys.ts";
 import { canAct, followRun, now, waitList, watching } from "../live.ts";
 import { Loaded } from "../parts/load.tsx";
 import { StateCounts, StateMark } from "../parts/mark.tsx";
-import { giveOrder } from "../parts/notice.tsx";
+import { giveOrder, notify } from "../parts/notice.tsx";
 import { ConfirmLine } from "../parts/question.tsx";
 import { markStale, useResource } from "../resource.ts";
 import { changeRun, formatRoute, navigate, type RunRoute, runRoute, type View, VIEWS } from "../router.ts";
@@ -66,6 +66,14 @@ function RunBody({ route, details, gone }: BodyProps): JSX.Element {
           </a>
         ))}
         <span class="spacer" />
+        <button
+          type="button"
+          class="quiet wide-only"
+          title="The files of the run as an archive"
+          onClick={() => void saveRun(route.run)}
+        >
+          Download
+        </button>
         {takesMessages && (
           <button type="button" class="quiet" onClick={() => setMessageTo(addressOf(route))}>
             Message <kbd>m</kbd>
@@ -90,6 +98,15 @@ function RunView({ view, route, details }: { view: View; route: RunRoute; detail
   if (view === "steps") return <StepsView route={route} counts={details.counts} />;
   if (view === "timeline") return <TimelineView route={route} />;
   return <SwarmView route={route} swarms={details.swarms} />;
+}
+
+/** Saves the files of a run as an archive, for a report about it. */
+async function saveRun(run: string): Promise<void> {
+  try {
+    await saveFile(`${runPath(run)}/recording.tar`, `${run}.tar`);
+  } catch (error) {
+    notify(error instanceof Error ? error.message : String(error), true);
+  }
 }
 
 /** Where a message goes: to the step or the agent in the inspector. */

@@ -13,7 +13,7 @@ import { moveRow } from "../parts/rows.tsx";
 import { useResource } from "../resource.ts";
 import { changeRun, type RunRoute } from "../router.ts";
 import { markOf } from "../states.ts";
-import type { Timeline } from "../types.ts";
+import type { BarPart, Timeline } from "../types.ts";
 import { useCanvas } from "./canvas.tsx";
 
 const ZOOM_STEP = 1.4;
@@ -103,9 +103,11 @@ function TimelineCanvas({ route, timeline }: { route: RunRoute; timeline: Timeli
     names,
     pan,
     zoomBy,
-    describe: (y) => {
+    describe: (x, y) => {
       const row = rowAt(y);
-      return row === null ? "" : describeRow(picture, row, end);
+      if (row === null) return "";
+      const part = picture.partAt(row, x, { ...size, top, names, ...zoom, selected });
+      return part ? `${picture.names[row]}: ${describePart(part, end)}` : describeRow(picture, row, end);
     },
     click: (y) => {
       const row = rowAt(y);
@@ -156,8 +158,8 @@ interface TimeMoves {
   names: number;
   pan(by: number): void;
   zoomBy(factor: number, part: number): void;
-  /** What is said of the row at a height, while the pointer rests there. */
-  describe(y: number): string;
+  /** What is said of the row, or of the turn or tool in it, while the pointer rests there. */
+  describe(x: number, y: number): string;
   click(y: number): void;
 }
 
@@ -181,7 +183,8 @@ function usePointer(ref: { current: HTMLElement | null }, moves: TimeMoves): voi
     };
     const continueDrag = (event: PointerEvent): void => {
       if (last === null || event.buttons === 0) {
-        element.title = current.current.describe(measureY(event));
+        const x = event.clientX - element.getBoundingClientRect().left;
+        element.title = current.current.describe(x, measureY(event));
         return;
       }
       const dx = event.clientX - last;
@@ -243,7 +246,18 @@ function RowList({ picture, view, selected, end }: ListProps): JSX.Element {
 
 function describeRow(picture: TimelinePicture, row: number, end: number): string {
   const bars = picture.barsOf(row).slice(-MOST_DESCRIBED);
-  return [picture.names[row], ...bars.map((bar) => describeBar(bar, end))].join(": ");
+  const parts = picture.partsOf(row);
+  const turns = parts.filter((part) => part[3] === "turn").length;
+  const counts = [
+    ...(turns > 0 ? [formatPlural(turns, "turn")] : []),
+    ...(parts.length > turns ? [formatPlural(parts.length - turns, "tool use")] : []),
+  ];
+  return [picture.names[row], ...bars.map((bar) => describeBar(bar, end)), ...counts].join(": ");
+}
+
+function describePart([, start, stop, kind, name, state]: BarPart, end: number): string {
+  const what = kind === "turn" ? `turn of ${name}` : `tool ${name}`;
+  return `${what}, ${markOf(state).word}, ${formatDuration((stop ?? end) - start)}`;
 }
 
 function describeBar([, start, stop, state, attempt]: Timeline["bars"][number], end: number): string {

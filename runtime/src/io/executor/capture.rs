@@ -176,6 +176,11 @@ impl<'a> Capture<'a> {
         self.shown.uses.record_call(name, arguments)
     }
 
+    /// Reports something that a person should know of the attempt.
+    pub(super) fn report_notice(&mut self, text: &str) {
+        self.shown.uses.report_notice(text);
+    }
+
     /// What came of that, or why it failed.
     pub(super) fn record_result(&mut self, id: &str, outcome: Result<&str, &str>) {
         let failed = outcome.is_err();

@@ -1,7 +1,8 @@
-//! Reports the tools that an attempt uses: to the observer, and to a file beside its logs.
+//! Reports the tools that an attempt uses, and notices about it: to the observer, and to a file beside its logs.
 //!
-//! In: uses and their results, however often they are reported. Out: a [`Signal`] for each, in both places. Invariant:
-//! no more than [`TOOL_USES`] uses of an attempt, and of each a text of bounded length without secrets.
+//! In: uses and their results, however often they are reported; notices. Out: a [`Signal`] for each use in both places;
+//! for each notice a line for the observer and a [`Signal`] in the file. Invariant: no more than [`TOOL_USES`] uses of an
+//! attempt, and of each a text of bounded length without secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -111,8 +112,14 @@ impl<'a> ToolLog<'a> {
             tool => format!("the tool `{}`", self.shorten_text(tool, NAME)),
         };
         let more = if self.denials == DENIALS { " (further refusals are not reported)" } else { "" };
-        let step = self.step.label();
-        self.services.observer_handle.send_notice(format!("`{step}`: its agent was refused {what}{why}{more}"));
+        self.report_notice(&format!("its agent was refused {what}{why}{more}"));
+    }
+
+    /// Reports something that a person should know of the attempt.
+    pub(super) fn report_notice(&mut self, text: &str) {
+        let text = self.shorten_text(text, TOLD);
+        self.services.observer_handle.send_notice(format!("`{}`: {text}", self.step.label()));
+        self.write_signal(&self.build_signal(TelemetryKind::Notice { text }));
     }
 
     fn record_start(&mut self, used: &ToolUse<'_>) -> bool {
@@ -145,12 +152,20 @@ impl<'a> ToolLog<'a> {
     }
 
     fn record_signal(&mut self, sign: TelemetryKind) {
-        let signal = Signal { at: now_ms(), step: self.step.clone(), attempt: self.attempt, sign };
+        let signal = self.build_signal(sign);
+        self.write_signal(&signal);
+        self.services.observer_handle.send_signal(signal);
+    }
+
+    fn build_signal(&self, sign: TelemetryKind) -> Signal {
+        Signal { at: now_ms(), step: self.step.clone(), attempt: self.attempt, sign }
+    }
+
+    fn write_signal(&mut self, signal: &Signal) {
         if self.broken.is_none() {
-            let line = serde_json::to_string(&signal).expect("a signal has string keys only");
+            let line = serde_json::to_string(signal).expect("a signal has string keys only");
             self.broken = self.log.push(format!("{line}\n").as_bytes()).err();
         }
-        self.services.observer_handle.send_signal(signal);
     }
 
     /// When [`ToolLog::tick`] wants to be called.

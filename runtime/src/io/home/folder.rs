@@ -104,9 +104,21 @@ impl RunFolder {
     /// # Errors
     /// It cannot be read, not by this build, or is another one than they say.
     pub fn plan_now(&self, records: &[Record]) -> Result<Plan, RunError> {
+        self.plan_now_or(records, || self.read_plan())
+    }
+
+    /// The same, where the plan that the run was started with is read already, or is read by `first`.
+    ///
+    /// # Errors
+    /// As [`plan_now`](RunFolder::plan_now).
+    pub fn plan_now_or(
+        &self,
+        records: &[Record],
+        first: impl FnOnce() -> Result<Plan, RunError>,
+    ) -> Result<Plan, RunError> {
         match reopen::plan_of(records) {
             Some((_, true)) => Ok(self.plan_of(records)?.1),
-            Some((_, false)) | None => self.read_plan(),
+            Some((_, false)) | None => first(),
         }
     }
 

@@ -52,6 +52,9 @@ const OPENING: Duration = Duration::from_secs(180);
 /// that begins without the tools is lost, and on a busy machine two agents that start at once took more than 10 seconds.
 const LISTING: Duration = Duration::from_secs(60);
 
+/// After how long people hear that the turn waits for that. A busy machine takes as long without a fault.
+const LISTING_NOTICE: Duration = Duration::from_secs(10);
+
 /// The notification that is no business of the dialogue's.
 const UPDATE: &str = "session/update";
 
@@ -111,6 +114,8 @@ pub(super) struct Line<'p, 'c> {
     /// When everything before the turn, and the listing of tools in it, has taken too long.
     opening: Instant,
     listing: Option<Instant>,
+    /// Since when it waits for the listing of tools.
+    listing_began: Option<Instant>,
     bell: Arc<ThreadWaker>,
     waker: Waker,
 }
@@ -182,6 +187,7 @@ impl<'p, 'c> Line<'p, 'c> {
             is_parting: false,
             opening: Instant::now() + OPENING,
             listing: None,
+            listing_began: None,
             waker: Waker::from(Arc::clone(&bell)),
             bell,
         }
@@ -521,13 +527,25 @@ impl Sink for Line<'_, '_> {
             let message = format!("the agent did not begin its turn within {} seconds", OPENING.as_secs());
             self.shared.record_end(Err(Failure::Spawn { message }));
         }
-        if self.listing.is_some_and(|due| due <= now) {
-            self.listing = None;
-            if stage == DialogueState::Listing {
-                self.capture.stderr(b"swarmc: the tools of the run were not listed in time; the turn begins without\n");
-                self.shared.enough.notify_one();
-            }
+        let Some(due) = self.listing.filter(|due| *due <= now) else { return };
+        let last = self.listing_began.map(|began| began + LISTING).filter(|last| *last > due);
+        self.listing = last;
+        if stage != DialogueState::Listing {
+            return;
         }
+        let seconds = LISTING.as_secs();
+        if last.is_some() {
+            return self.capture.report_notice(&format!(
+                "its agent has not started the MCP server `swarm` yet, so it has no tools of the run; its prompt waits \
+                 for that, {seconds} seconds at most"
+            ));
+        }
+        self.capture.stderr(b"swarmc: the tools of the run were not listed in time; the turn begins without\n");
+        self.capture.report_notice(&format!(
+            "its agent did not start the MCP server `swarm` within {seconds} seconds: it got its prompt now, and has no \
+             tools of the run"
+        ));
+        self.shared.enough.notify_one();
     }
 
     fn has_dialogue(&self) -> bool {
@@ -539,8 +557,9 @@ impl Sink for Line<'_, '_> {
         self.handle_waiting();
         self.announce();
         let stage = self.shared.lock_progress().stage;
-        if stage == DialogueState::Listing && self.listing.is_none() {
-            self.listing = Some(Instant::now() + LISTING);
+        if stage == DialogueState::Listing && self.listing_began.is_none() {
+            let now = Instant::now();
+            (self.listing_began, self.listing) = (Some(now), Some(now + LISTING_NOTICE));
         }
         let waits = !self.pending.is_empty() || self.service.is_waiting();
         StdinDialogue { words: &self.unread, over: self.is_over(), waits }
