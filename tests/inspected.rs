@@ -199,8 +199,8 @@ fn an_unknown_step_is_answered_with_each_step_once() {
     let place = crate::cli::Place::new(
         r#"
         pipeline p {
-            loop polish {
-                iterations 3
+            loop polish max=3 exhausted=success {
+                until "output.draft == 'never'"
                 task draft { run echo }
                 task review { run echo }
             }
