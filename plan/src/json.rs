@@ -35,11 +35,16 @@ pub fn read_with(text: &str, judge: Judge<'_>) -> Result<Plan, ReadError> {
     struct Head {
         version: u32,
     }
-    let head: Head = serde_json::from_str(text).map_err(ReadError::Malformed)?;
-    if head.version > VERSION {
-        return Err(ReadError::Newer { found: head.version });
+    let plan = serde_json::from_str::<Plan>(text);
+    // A newer plan may have a shape that this build does not know: only then the text is read a second time for its version.
+    let version = match &plan {
+        Ok(plan) => plan.version,
+        Err(_) => serde_json::from_str::<Head>(text).map_err(ReadError::Malformed)?.version,
+    };
+    if version > VERSION {
+        return Err(ReadError::Newer { found: version });
     }
-    let plan: Plan = serde_json::from_str(text).map_err(ReadError::Malformed)?;
+    let plan = plan.map_err(ReadError::Malformed)?;
     validate_plan(&plan, judge)?;
     Ok(plan)
 }
