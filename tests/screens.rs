@@ -118,7 +118,8 @@ fn the_mouse_selects_where_a_person_wants_it_and_the_log_is_saved() {
     // A press of the left button in column 3 of line 3, the first row of the list.
     let click = |line: u32| tmux.ask(&["send-keys", "-l", &format!("\u{1b}[<0;3;{line}M")]);
     tmux.press("M");
-    tmux.wait("clicks select");
+    let screen = tmux.wait("clicks select");
+    let build = screen.lines().position(|line| line.starts_with("● build")).expect("it is listed") as u32 + 1;
     click(3);
     tmux.wait("Steps: 1 of 4");
     click(4);
@@ -126,7 +127,7 @@ fn the_mouse_selects_where_a_person_wants_it_and_the_log_is_saved() {
     tmux.ask(&["send-keys", "-l", "\u{1b}[<65;3;4M"]);
     tmux.wait("Steps: 4 of 4");
     click(20);
-    click(4);
+    click(build);
     tmux.wait("Log of build");
     tmux.press("M");
     tmux.wait("the terminal has the mouse");
@@ -157,7 +158,11 @@ fn the_fields_of_a_gate_are_typed_on_the_screen() {
                 ask remark string?
                 on-timeout reject after="24h"
             }
-            task tell { run cat; stdin "<<output:human.version>> <<output:human.remark | default:\"nothing\">>" }
+            task tell {
+                when "output.human.choice == 'approve'"
+                run cat
+                stdin "<<output:human.version | default:\"none\">> <<output:human.remark | default:\"nothing\">>"
+            }
             result tell
         }
         "#,

@@ -23,8 +23,12 @@ fn a_team_and_its_plan_are_drawn_as_they_were() {
     tmux.press("2");
     let screen = tmux.wait("└─ ✓ a2");
     assert!(screen.contains("✓ lead") && screen.contains("├─ ✓ a1    2/2  completed"), "{screen}");
+    // Who wrote to whom, and how often.
+    assert!(screen.contains("▸ #parser  1 message") && screen.contains("the run "), "{screen}");
     tmux.press("3");
     tmux.wait("✓ api a1 1/1 ─ ✓ parser a2 ─ ✓ tests a1");
+    tmux.press("a");
+    tmux.wait("no proposal waits");
     // A record before the end, and the end again.
     tmux.press(",");
     let screen = tmux.wait(" record ");

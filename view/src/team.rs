@@ -32,7 +32,7 @@ pub struct Team {
     pub entries: u64,
     /// What all of its turns used.
     pub spent: Spent,
-    /// Who wrote to whom, and how often: names of agents, `#CHANNEL`, `all` for everybody, `you` for people.
+    /// Who wrote to whom, and how often: names of agents, `#CHANNEL`, `all` for all agents, `you` for people, `the run`.
     pub traffic: BTreeMap<(Arc<str>, Arc<str>), Traffic>,
     /// What it has besides where it has a coordinator.
     pub coordination: Option<Coordination>,
@@ -208,6 +208,10 @@ impl Team {
     fn count_message(&mut self, event: &Event, at: u64) {
         let ends = match event {
             Event::MessageSent { message, .. } if message.person => (Arc::from("you"), Arc::clone(&message.to)),
+            // A team has no supervisor: what comes by its name comes from the run.
+            Event::MessageSent { message, .. } if self.coordination.is_some() && *message.from == *SUPERVISOR => {
+                (Arc::from("the run"), Arc::clone(&message.to))
+            }
             Event::MessageSent { message, .. } => (Arc::clone(&message.from), Arc::clone(&message.to)),
             Event::Team { fact: TeamFact::Posted { agent, channel, .. }, .. } => {
                 let to = channel.as_ref().map_or_else(|| "all".to_owned(), |channel| format!("#{channel}"));
