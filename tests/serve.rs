@@ -227,8 +227,11 @@ fn of_answers_that_race_the_losers_read_the_winner() {
         workflow w
         pipeline p {
             gate first { message "1?"; options yes no; on-timeout no after="24h" }
+            task after-first { when "output.first.choice == 'yes'"; run echo }
             gate second { message "2?"; options yes no; on-timeout no after="24h"; depends-on first }
+            task after-second { when "output.second.choice == 'yes'"; run echo }
             gate third { message "3?"; options yes no; on-timeout no after="24h"; depends-on second }
+            task after-third { when "output.third.choice == 'yes'"; run echo }
         }
         "#,
     );
@@ -258,7 +261,7 @@ fn of_answers_that_race_the_losers_read_the_winner() {
 
 #[test]
 fn a_run_is_downloaded_as_an_archive() {
-    let long = "a-very-long-name-of-a-task".repeat(4);
+    let long = "a-very-long-name-of-a-task".repeat(3);
     let place = Place::new(&format!("workflow w\npipeline p {{ task {long} {{ run echo told }}; result {long} }}\n"));
     place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &[]);
     let server = Server::start(&place, &[]);
@@ -341,6 +344,7 @@ fn a_socket_answers_its_owner_and_no_process_of_a_run() {
         workflow w
         pipeline p {
             gate human { message "?"; options yes no; on-timeout no after="24h" }
+            task after { when "output.human.choice == 'yes'"; run echo }
             task ask { run sh "-c" "until [ -e go ]; do sleep 0.02; done; sh ask.sh" }
             result ask
         }
@@ -416,7 +420,7 @@ fn a_plan_runs_only_where_the_server_takes_plans() {
 fn the_timeline_has_the_turns_and_the_tools_of_each_attempt() {
     let place = Place::new(
         r##"
-        policy { tool shell allow }
+        policy { tool shell auto }
         provider p {
             script {
                 answer #"{"action": "tool_call", "tool": "shell", "tool_params": {"command": "echo one"}}"# turn=1
@@ -451,7 +455,7 @@ fn the_items_of_a_for_each_are_boxes_where_it_is_opened() {
         workflow w
         pipeline p {
             task list { run echo }
-            task each { depends-on list; for-each "[1, 2, 3]" join=settled; run "test \"$SWARM_INDEX\" != 1" }
+            task each { depends-on list; for-each "[1, 2, 3]" join=settled; run sh "-c" "read n; test $n != 2"; stdin "<<item>>" }
             task after { depends-on each; run echo }
         }
         "#,
@@ -464,7 +468,7 @@ fn the_items_of_a_for_each_are_boxes_where_it_is_opened() {
     let ids: Vec<&str> =
         open["boxes"]["id"].as_array().expect("ids").iter().map(|id| id.as_str().expect("id")).collect();
     let item = |number: u32| format!("n_p__each[each[{number}]]");
-    for id in [item(1), item(2), item(3)] {
+    for id in [item(0), item(1), item(2)] {
         assert!(ids.contains(&&*id), "{id}: {ids:?}");
     }
     assert!(ids.len() == 5 && open["frames"]["id"].as_array().expect("ids").contains(&json!("n_p__each")), "{open:#}");
@@ -472,8 +476,8 @@ fn the_items_of_a_for_each_are_boxes_where_it_is_opened() {
     assert!(open["wires"]["to"].as_array().expect("ends").contains(&json!("n_p__each")), "{open:#}");
     let states = server.read("/api/v1/runs/last/graph/states?open=each");
     let state = |id: String| (states["boxes"][&id]["state"].clone(), states["boxes"][&id]["label"].clone());
-    assert_eq!(state(item(1)), (json!("succeeded"), json!("each[1]")));
-    assert_eq!(state(item(2)), (json!("failed"), json!("each[2]")));
+    assert_eq!(state(item(0)), (json!("succeeded"), json!("each[0]")));
+    assert_eq!(state(item(1)), (json!("failed"), json!("each[1]")));
     // What has no items, or is not there, opens nothing.
     assert_eq!(server.read("/api/v1/runs/last/graph?open=after,none"), closed);
 }

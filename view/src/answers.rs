@@ -119,7 +119,8 @@ pub fn resolve_answer<'r>(
     report: &'r RunReport,
     typed: GateAnswer,
 ) -> Result<(GateAnswer, Asked<'r>), Problem> {
-    check_unfinished(report)?;
+    // The answer that was faster may have ended the run.
+    check_unfinished(report).map_err(|ended| find_given(past, report, &typed.gate).unwrap_or(ended))?;
     let asked = find_asked(past, report, &typed.gate)?;
     asked.check_choice(&past.plan, &typed)?;
     Ok((GateAnswer { gate: asked.id(), ..typed }, asked))
@@ -201,6 +202,11 @@ fn find_answer(past: &Past, report: &RunReport, id: u32) -> Option<Problem> {
         _ => format!("`swarmc inspect {} {label}` shows what was asked and answered", report.run),
     };
     Some(Problem::with_help(format!("approval {id} is already answered: {}", describe_verdict(verdict)), help))
+}
+
+/// What was said already to what a word means: the number of a request, or a gate.
+fn find_given(past: &Past, report: &RunReport, word: &str) -> Option<Problem> {
+    word.parse().ok().and_then(|id| find_answer(past, report, id)).or_else(|| find_gate_answer(past, report, word))
 }
 
 /// What was said to the last gate that a word means; none where it means none that has an answer.

@@ -19,7 +19,7 @@ use crate::routes::{Call, Reply, STATES};
 use crate::store::Picture;
 
 /// The items of an opened step that are boxes: a person looks for one of more in the list of steps.
-const ITEMS: usize = 500;
+const ITEMS: usize = 100;
 
 /// The box of a step that has not begun.
 const PENDING: &str = "pending";

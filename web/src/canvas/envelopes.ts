@@ -8,8 +8,6 @@ import type { GraphLayout, SentCount } from "../types.ts";
 export const FLIGHT_MS = 900;
 /** The dots at once: more cannot be told apart. */
 const MOST_FLIGHTS = 50;
-/** Where on a wire its count stands, as a part of its length: the label has the middle. */
-const COUNT_AT = 0.8;
 /** The scale from which counts are legible. */
 const COUNT_FROM = 0.5;
 const DOT = 4.5;
@@ -65,13 +63,20 @@ export class EnvelopeTraffic {
     });
   }
 
+  /** Where the left edge of a count is, and its middle: behind the label of the wire, or in the middle of the wire. */
+  #placeCount(wire: number): [number, number] {
+    const label = this.layout.wires.label_at[wire];
+    if (label) return [label[0] + label[2] + 2, label[1] + label[3] / 2];
+    return pointAlong(this.layout.wires.path[wire] ?? [], 0.5);
+  }
+
   /** Draws counts and dots; whether a dot is still on its way. */
   draw(context: CanvasRenderingContext2D, at: number, colors: Colors, scale: number): boolean {
     if (scale >= COUNT_FROM) {
       context.font = `600 10px ${FONT}`;
       context.textAlign = "center";
       context.textBaseline = "middle";
-      for (const [wire, total] of this.#totals) drawCount(context, this.layout.wires.path[wire] ?? [], total, colors);
+      for (const [wire, total] of this.#totals) drawCount(context, this.#placeCount(wire), total, colors);
     }
     const places = this.placeFlights(at);
     context.fillStyle = colors.message;
@@ -84,18 +89,17 @@ export class EnvelopeTraffic {
   }
 }
 
-function drawCount(context: CanvasRenderingContext2D, path: number[][], total: number, colors: Colors): void {
-  const [x, y] = pointAlong(path, COUNT_AT);
+function drawCount(context: CanvasRenderingContext2D, [x, y]: [number, number], total: number, colors: Colors): void {
   const width = context.measureText(String(total)).width + 10;
   context.beginPath();
-  context.roundRect(x - width / 2, y - 7.5, width, 15, 7.5);
+  context.roundRect(x, y - 7.5, width, 15, 7.5);
   context.fillStyle = colors.page;
   context.fill();
   context.strokeStyle = colors.message;
   context.lineWidth = 1;
   context.stroke();
   context.fillStyle = colors.text;
-  context.fillText(String(total), x, y + 0.5);
+  context.fillText(String(total), x + width / 2, y + 0.5);
 }
 
 function nameEnds(from: string, to: string): string {
