@@ -1,8 +1,9 @@
 //! `swarmc top`: a run on the whole screen, whichever process runs it.
 //!
 //! In: the journal and the logs of a run, and keys. Out: frames; answers and stops go to the run as from `swarmc approve`
-//! and `swarmc stop`. Only this file does I/O: `model` decides what is shown, `draw` shows it. Invariants: leaving ends
-//! no run, and the terminal is as it was, also after a panic; without a terminal no control character is written.
+//! and `swarmc stop`. Only this file, `log_tail` and `notice_tail` do I/O: `model` decides what is shown, `draw` shows
+//! it. Invariants: leaving ends no run, and the terminal is as it was, also after a panic; without a terminal no control
+//! character is written.
 
 mod asks;
 mod draw;
@@ -49,7 +50,7 @@ use crate::home::{find_home, find_run};
 use crate::summary::{latest_time, write_table};
 use crate::terminal::{self, Stream};
 
-/// How long one wait for a key lasts: as often the run is looked at.
+/// How long a wait for a key lasts, and so how often the run is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// How often a process that runs it is looked for, and times are drawn anew.
@@ -322,7 +323,7 @@ impl Screen {
             }
             Wish::Resume => {
                 self.model.notice = Some(match self.start_resume() {
-                    Ok(()) => "it is to go on: what becomes of that is in runner.log".to_owned(),
+                    Ok(()) => "the run is being resumed: runner.log says how that goes".to_owned(),
                     Err(error) => format!("it cannot be resumed: {error}"),
                 });
             }

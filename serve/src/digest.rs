@@ -1,4 +1,4 @@
-//! Names made from bytes, by which the same ones are known again.
+//! Digests of bytes as names: equal bytes have equal names.
 
 use std::fmt::Write as _;
 

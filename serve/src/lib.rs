@@ -5,8 +5,9 @@
 //! `run`. It shows runs of any process, since it reads their folders; the end of the server ends no run.
 //!
 //! A request passes `access` (host, origin, token), finds its route in the table of `routes`, and is answered by a function
-//! of `handlers` from a run that `store` follows; `stream` sends events, `recording` the files of a run. `documents` holds the answers that only the server
-//! has; `queue` starts what was submitted; `audit` writes down what people changed, and who was refused.
+//! of `handlers` from a run that `store` follows; `stream` sends events, `recording` the files of a run. `documents` holds
+//! the answers that only the server has; `queue` starts what was submitted; `peer` finds out whether a client is a process
+//! of a run; `audit` writes down what people changed, and who was refused.
 //!
 //! Invariants: without the token a client learns nothing but that. A process of a run changes nothing: agents are no
 //! persons. What agents wrote leaves the server as JSON or as bytes that no browser renders.

@@ -1,4 +1,4 @@
-//! What a client reads where a request fails: `application/problem+json` (RFC 9457).
+//! The answer to a request that fails: `application/problem+json` (RFC 9457).
 
 use hyper::StatusCode;
 use schemars::JsonSchema;

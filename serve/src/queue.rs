@@ -262,7 +262,7 @@ impl Queue {
 
     /// What became of a submission; none where there is none.
     pub(crate) fn find(&self, number: u64) -> Option<Place> {
-        // Asked first: it is there until the others are.
+        // Looked for first: this file stays until one of the others is written.
         let waits = self.path(number, "json").exists();
         let read = |kind: &str| std::fs::read_to_string(self.path(number, kind)).ok();
         let settled = read("run").map(Place::Run).or_else(|| read("failed").map(Place::Failed));

@@ -2,7 +2,8 @@
 //!
 //! In: the folder of a run, which may still grow. Out: the bytes of a tar archive (POSIX.1-2001), as a body that is made
 //! while the client reads it. Invariants: nothing outside of both folders is read, whatever an agent put there: no link is
-//! followed; a file has in the archive as many bytes as its head says. Values of secrets do not stand in these folders.
+//! followed; a file has in the archive as many bytes as its head says. swarmc writes no value of a secret to these folders;
+//! a program that prints one does.
 
 use std::fs::File;
 use std::io::Read;

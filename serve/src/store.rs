@@ -30,7 +30,7 @@ impl JournalStamp {
     }
 }
 
-/// A run, once it was read.
+/// A run that is read when it is first asked for.
 type Slot = Arc<Mutex<Option<Followed>>>;
 
 /// A run, and what was made of its plan.
@@ -48,7 +48,7 @@ pub(crate) struct Picture {
     pub tag: String,
 }
 
-/// Runs, the one that was looked at last at the end.
+/// The runs in memory, in the order in which they were last asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     runs: Mutex<Vec<(String, Slot)>>,

@@ -186,7 +186,8 @@ impl Model {
         }
     }
 
-    /// The run has changed: what is listed, and what waits. The selected step stays selected, and so does the question.
+    /// Lists the steps and the questions anew after the run has changed. The selected step stays selected, and so does the
+    /// question that is shown.
     pub(crate) fn update(&mut self, run: &FollowedRun) {
         let kept = self.selected_step(run);
         let report = &run.report;
@@ -425,7 +426,7 @@ impl Model {
         }
     }
 
-    /// One thing less: the zoom, the other view, the filter and its text with the selection.
+    /// Goes back by one: leaves the zoom, the other view, or the filter with its text and the selection.
     fn go_back(&mut self, run: &FollowedRun) {
         if self.zoomed {
             self.zoomed = false;

@@ -1,4 +1,4 @@
-//! What changes something: starts, ends and resumes runs, answers questions, and writes to agents.
+//! The routes that change something: they start, end and resume runs, answer questions, and write to agents.
 
 use std::time::Duration;
 
@@ -124,7 +124,7 @@ fn say(said: impl Into<String>) -> Result<Reply, Problem> {
     reply(&Done { version: Version, said: said.into() })
 }
 
-/// What a run has against an answer is no fault of the address.
+/// An answer that a run does not take is a conflict, and no wrong address.
 fn refuse(problem: swarmc_view::Problem) -> Problem {
     Problem::conflict(Problem::from(problem).detail)
 }
