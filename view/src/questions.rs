@@ -88,7 +88,7 @@ fn describe_gate(report: &RunReport, row: &Row, read: impl Fn(&Content) -> Optio
 fn describe_expiry(timeout: &GateTimeout, since: u64, now: u64) -> String {
     let what = match &timeout.then {
         GateDefault::Option(option) => format!("answered `{option}`"),
-        GateDefault::Fail => "failed".to_owned(),
+        GateDefault::Fail => "fails".to_owned(),
     };
     format!("{what} {} by `on-timeout`", format_due(since.saturating_add(timeout.after_ms), now))
 }

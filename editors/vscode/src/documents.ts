@@ -451,6 +451,8 @@ export type StepDetails = {
     artifacts: Array<StepArtifact>;
     /** The tools that its turns used. */
     tools: Array<ToolUse>;
+    /** What people should know of its turns: that its agent started no tools, for example. */
+    notices: Array<AttemptNotice>;
     /** What was refused. */
     refused: Array<Refusal>;
     /** What its turns were told. */
@@ -674,6 +676,16 @@ export type ToolUse = {
     ok: boolean | null;
     /** What came of it, or why it failed. */
     text: string | null;
+};
+
+/** Something that people should know of an attempt. */
+export type AttemptNotice = {
+    /** The attempt. */
+    turn: number;
+    /** When it was reported, in milliseconds since 1970. */
+    at: number;
+    /** What, as one line. */
+    text: string;
 };
 
 /** Something that was refused. */
