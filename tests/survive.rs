@@ -398,7 +398,7 @@ fn an_agent_that_starts_again_goes_on_with_its_conversation() {
 fn an_agent_over_acp_goes_on_with_its_dialogue() {
     let agent = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/acp/agent.py");
     let place = Place::new(&format!(
-        "provider acp {{ acp python3 \"{agent}\" asks }}\nagent a provider=acp\npipeline main {{ task one agent=a {{ prompt \"Begin.\"; survive #true }}; result one }}\n"
+        "provider acp {{ acp python3 \"{agent}\" asks }}\nagent a provider=acp\npipeline main {{ task one agent=a {{ prompt \"Begin.\" }}; result one }}\n"
     ));
     for (rejoined, arguments) in
         [&["run", "flow.kdl"][..], &["resume", "last"], &["resume", "last"]].into_iter().enumerate()
@@ -445,7 +445,7 @@ fn what_an_agent_sends_while_no_runner_is_there_reaches_the_next_one() {
 fn a_dialogue_that_has_ended_is_read() {
     let agent = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/acp/agent.py");
     let place = Place::new(&format!(
-        "provider acp {{ acp python3 \"{agent}\" plain }}\nagent a provider=acp\npipeline main {{\n task one agent=a {{ prompt \"Begin.\"; survive #true; check \"echo start >> effects; until [ -e go ]; do sleep 0.02; done\" }}\n result one\n}}\n"
+        "provider acp {{ acp python3 \"{agent}\" plain }}\nagent a provider=acp\npipeline main {{\n task one agent=a {{ prompt \"Begin.\"; check \"echo start >> effects; until [ -e go ]; do sleep 0.02; done\" }}\n result one\n}}\n"
     ));
     kill_runner(&place, &["run", "flow.kdl"]);
     place.write("go", "");

@@ -208,6 +208,9 @@ pub(crate) struct Candidate {
     pub prompt: String,
     /// What it is sent in a new conversation, where the one that a crash cut off cannot go on.
     pub fresh: Option<String>,
+    /// Where its process of a former runner has to start again: the conversation that this cuts off, and what it is sent
+    /// there.
+    pub cut: Option<(Session, String)>,
     /// All that it is told, block by block.
     pub effective: Effective,
     /// What it is told apart from that.

@@ -84,6 +84,11 @@ impl Former {
         self.was_prompted
     }
 
+    /// Whether the former dialogue has made requests that the new one has not.
+    pub(super) fn has_unrepeated(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
     /// What becomes of a line of the new dialogue.
     pub(super) fn take_outgoing(&mut self, line: &str) -> Outgoing {
         let Ok(Head { id: Some(id), method: Some(method) }) = serde_json::from_str(line) else { return Outgoing::New };
