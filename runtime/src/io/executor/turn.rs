@@ -306,6 +306,7 @@ impl<'a> Conversation<'a> {
         report_restart(self.job, why, place);
         let hold = hold.map(Hold::anew);
         if let Some((session, words)) = self.taker.cut.as_ref().filter(|_| number == 1 && !self.is_fresh) {
+            self.mark_resumed(true)?;
             write_prompt(path, words)?;
             place.capture.record_prompt(words);
             let answer = self.start_program((words, path), Some(session), hold.as_ref(), place).await?;
@@ -315,11 +316,17 @@ impl<'a> Conversation<'a> {
                 Err(why) => Failure::Agent { message: why.to_owned() },
             };
             report_new_conversation(self.job, &failure, place);
+            self.mark_resumed(false)?;
             write_prompt(path, prompt)?;
             place.capture.record_prompt(prompt);
         }
         let answer = self.start_program((prompt, path), session, hold.as_ref(), place).await?;
         Ok(answer.unwrap_or_else(|why| Answer::failed(Failure::Agent { message: why.to_owned() })))
+    }
+
+    fn mark_resumed(&self, is_resumed: bool) -> Result<(), RunError> {
+        let Some(survival) = &self.job.survival else { return Ok(()) };
+        survival.mark_resumed(is_resumed).map_err(RunError::io("write into", &survival.folder))
     }
 
     /// Starts the program for a turn, or comes back to it; its answer, or why the process of a former runner cannot go on.

@@ -430,7 +430,7 @@ impl<'p, 'c> Line<'p, 'c> {
             match former.take_incoming(&line) {
                 Incoming::Plain => self.handle_message(&line),
                 Incoming::Renamed(line) => self.handle_message(&line),
-                Incoming::Done => {}
+                Incoming::Done(id) => self.service.forget_request(&id),
                 Incoming::Early => return former.waiting.push_front(line),
             }
         }

@@ -5,6 +5,7 @@
 //! The protocol is spoken by a library that knows neither processes nor clocks: it is asked to go on whenever something
 //! has happened. Invariant: whatever the program says, and however much, the turn ends with a reason.
 
+mod begun;
 mod client_fs;
 mod dialogue;
 mod former;
@@ -31,6 +32,7 @@ use crate::io::shim::{Hold, run_held_process};
 use crate::io::steering::Steering;
 use crate::io::tools::Grant;
 use crate::types::event::{Failure, INLINE, Usage};
+use begun::Begun;
 use client_fs::Service;
 use dialogue::{Opening, Told};
 use former::Former;
@@ -130,6 +132,7 @@ pub(super) async fn ask_agent(
     };
     let limits = Limits { grace: job.grace.min(LEAVING), ..place.limits };
     let former = hold.filter(|hold| hold.rejoins && hold.folder.exists()).map(|hold| Former::read(&hold.input_path()));
+    let begun = Begun::new(hold.map(|hold| hold.folder.join("begun")), former.is_some());
     let manner = TurnOptions {
         former,
         earlier: session.map_or_else(Usage::default, |session| session.used),
@@ -138,7 +141,7 @@ pub(super) async fn ask_agent(
         cancel: Arc::clone(&job.cancel),
         member: job.member_turn().map(|turn| (job.step.clone(), job.attempt, turn.clone())),
     };
-    let service = Service::new(grant, job.step.clone(), job.attempt, &absolute_path(directory));
+    let service = Service::new(grant, (job.step.clone(), job.attempt), &absolute_path(directory), begun);
     let launch = Launch {
         argv: &argv,
         environment: &taker.environment,
