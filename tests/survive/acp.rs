@@ -163,16 +163,15 @@ fn a_command_that_was_begun_is_not_run_again() {
     wait_until("commands have begun", || read("begun").lines().count() > 2);
     signal(&child, "KILL");
     child.wait().expect("it ends");
-    // As if the last answer had not been sent: its request is open again.
+    // As if the first answer had not been sent: its request is open again.
     let (begun, said) = (read("begun"), read("in"));
-    let answers: Vec<String> = begun.lines().map(|id| format!("{{\"id\":{id},\"method\":null}}\n")).collect();
-    let answer = answers.iter().rfind(|answer| said.contains(*answer)).expect("commands were answered");
+    let answer = begun.lines().next().map(|id| format!("{{\"id\":{id},\"method\":null}}\n")).expect("one has begun");
+    assert!(said.contains(&answer), "{said}");
     let unsaid = run_folder(&place).join("attempts/go.1/0/in");
-    fs::write(unsaid, said.replace(answer, "")).expect("it can be written");
+    fs::write(unsaid, said.replace(&answer, "")).expect("it can be written");
     place.swarmc(&["resume", "last"]).expect(0, &["over"], &["does not know how far the command came"]);
     let ran = fs::read_to_string(place.work().join("ran")).expect("it was written");
-    let steps: String = (0..12).map(|number| format!("{number}\n")).collect();
-    assert_eq!(ran, steps);
+    assert_eq!(ran.lines().filter(|step| *step == "0").count(), 1, "{ran}");
     assert_eq!(methods(&place), BEGUN);
 }
 
