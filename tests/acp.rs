@@ -42,7 +42,7 @@ fn heard(place: &Place) -> Vec<Value> {
 }
 
 /// The methods that it was asked for, in order.
-fn methods(place: &Place) -> Vec<String> {
+pub(crate) fn methods(place: &Place) -> Vec<String> {
     heard(place).iter().filter_map(|message| Some(message["method"].as_str()?.to_owned())).collect()
 }
 

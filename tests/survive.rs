@@ -1,6 +1,8 @@
 //! Agents that outlive their runner: what `resume` makes of an attempt whose processes a shim holds, for each way in which
 //! the runner, the shim, the machine or the agent can end first.
 
+mod acp;
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -392,34 +394,6 @@ fn an_agent_that_starts_again_goes_on_with_its_conversation() {
     assert_eq!(effects(&place), "new: Begin. new: Begin. ");
 }
 
-/// An agent over ACP waits for permission when its runner is killed: the next runner asks the same, and the agent hears
-/// nothing twice.
-#[test]
-fn an_agent_over_acp_goes_on_with_its_dialogue() {
-    let agent = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/acp/agent.py");
-    let place = Place::new(&format!(
-        "provider acp {{ acp python3 \"{agent}\" asks }}\nagent a provider=acp\npipeline main {{ task one agent=a {{ prompt \"Begin.\"; survive #true }}; result one }}\n"
-    ));
-    for (rejoined, arguments) in
-        [&["run", "flow.kdl"][..], &["resume", "last"], &["resume", "last"]].into_iter().enumerate()
-    {
-        let (mut child, _) = place.until(arguments, "swarmc approve");
-        wait_until("it has asked", || count(&place, "approval_asked") == 1);
-        wait_until("it is rejoined", || count(&place, "attempt_rejoined") == rejoined);
-        signal(&child, "KILL");
-        child.wait().expect("it ends");
-    }
-    let (mut child, rest) = place.until(&["resume", "last"], "swarmc approve");
-    place.swarmc(&["approve", "last", "1", "allow"]).expect(0, &[], &[]);
-    assert!(child.wait().expect("it ends").success(), "{}", rest());
-    let heard = fs::read_to_string(place.work().join("heard")).expect("it was written");
-    let methods: Vec<&str> =
-        heard.lines().filter_map(|line| line.split("\"method\":\"").nth(1)?.split('"').next()).collect();
-    assert_eq!(methods, ["initialize", "session/new", "session/prompt"], "{heard}");
-    assert_eq!((count(&place, "attempt_rejoined"), count(&place, "approval_asked")), (3, 1));
-    assert_eq!(processes(&place), Vec::<i32>::new());
-}
-
 /// An agent sends an envelope while no runner is there: the call waits for the next one, which knows the token.
 #[test]
 fn what_an_agent_sends_while_no_runner_is_there_reaches_the_next_one() {
@@ -437,21 +411,6 @@ fn what_an_agent_sends_while_no_runner_is_there_reaches_the_next_one() {
     let sent = fs::read_to_string(place.work().join("sent")).unwrap_or_default();
     ended.expect(0, &["late"], &[]);
     assert_eq!(count(&place, "sent"), 1, "{sent}");
-}
-
-/// The runner is killed in a check after the turn: the turn of the agent over ACP is read from what it said, and the agent
-/// starts no second time.
-#[test]
-fn a_dialogue_that_has_ended_is_read() {
-    let agent = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/acp/agent.py");
-    let place = Place::new(&format!(
-        "provider acp {{ acp python3 \"{agent}\" plain }}\nagent a provider=acp\npipeline main {{\n task one agent=a {{ prompt \"Begin.\"; survive #true; check \"echo start >> effects; until [ -e go ]; do sleep 0.02; done\" }}\n result one\n}}\n"
-    ));
-    kill_runner(&place, &["run", "flow.kdl"]);
-    place.write("go", "");
-    place.swarmc(&["resume", "last"]).expect(0, &["Heard: Begin."], &["ended meanwhile, and read"]);
-    let heard = fs::read_to_string(place.work().join("heard")).expect("it was written");
-    assert_eq!(heard.matches("session/prompt").count(), 1, "{heard}");
 }
 
 /// An orphan of one agent, with an empty environment, asks the shim of another one for its token, and to be its runner.

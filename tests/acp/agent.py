@@ -171,6 +171,9 @@ def session():
                                        {"value": "small", "name": "Small"}, {"value": "large", "name": "Large"}]}]}
             if KIND == "auto":
                 del told["configOptions"]
+            if method == "session/load" and KIND == "asks-lost":
+                say({"id": request["id"], "error": {"code": -32603, "message": "no such session"}})
+                continue
             if method == "session/load":
                 loaded.append(params["sessionId"])
                 # All that was ever said in it is told again.
@@ -272,6 +275,11 @@ def prompt(servers, request):
         while hear().get("method") != "session/cancel":
             pass
         return done("cancelled")
+    if KIND == "hesitant":
+        # Does not end when it is asked to.
+        text("Working.")
+        while True:
+            hear()
     if KIND == "deaf":
         # Neither hears nor ends.
         subprocess.Popen(["sh", "-c", "trap '' TERM; sleep 600"])
@@ -292,7 +300,7 @@ def prompt(servers, request):
         outcome = hear()["result"]["outcome"]
         text(f"mine: {outcome['outcome']}")
         return done()
-    if KIND == "asks":
+    if KIND in ("asks", "asks-lost"):
         text(f"chosen: {permission(1)}")
         return done()
     if KIND == "asks-twice":
@@ -345,6 +353,23 @@ def prompt(servers, request):
                     failed += "error" in message
                     break
         text(f"written: {written}, not read: {failed}")
+        return done()
+    if KIND == "works":
+        # In steps, each with an effect of its own, a command and a file that its client has, and a short pause.
+        open("starts", "a").write("start\n")
+        for number in range(12):
+            open("own", "a").write(f"{number}\n")
+            made = client(f"m{number}", "terminal/create", {"command": f"echo {number} >> ran"})
+            if "error" in made:
+                open("unsure", "a").write(f"{number} {made['error']['message']}\n")
+            else:
+                terminal = {"terminalId": made["result"]["terminalId"]}
+                client(f"e{number}", "terminal/wait_for_exit", terminal)
+                client(f"r{number}", "terminal/release", terminal)
+            client(f"w{number}", "fs/write_text_file", {"path": f"{os.getcwd()}/file-{number}", "content": f"{number}"})
+            text(f"{number} ")
+            time.sleep(0.05)
+        text("over")
         return done()
     if KIND == "overwrites":
         # Writes a file again and again, and waits for no answer in between.

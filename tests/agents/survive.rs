@@ -26,7 +26,7 @@ fn check_conversation(preset: &str, kills: usize) {
     place.prepare_opencode();
     let spec = format!(
         "provider p preset={preset}\nagent keeper provider=p model=\"scripted/scripted\" {{ can write-files run-commands }}\n\
-         pipeline main {{ task go {{ timeout \"4m\"; survive #true; prompt \"Work.\" }}\nresult go }}\n"
+         pipeline main {{ task go {{ timeout \"4m\"; prompt \"Work.\" }}\nresult go }}\n"
     );
     fs::write(place.work().join("w.kdl"), spec).expect("a file can be written");
     let effects = || fs::read_to_string(place.work().join("effects")).unwrap_or_default();

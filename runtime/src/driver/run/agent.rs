@@ -161,8 +161,11 @@ impl Driver<'_> {
         let delta = delta.filter(|_| door.session().is_some());
         let prompt = delta.map_or_else(|| effective.text(), str::to_owned);
         let fresh = delta.filter(|delta| *delta == AFTER_CRASH).map(|_| effective.text());
+        let key = self.state.find_step(id).filter(|_| fresh.is_none());
+        let cut = key.and_then(|key| self.find_cut_session(key, agent, attempt)).filter(|_| door.can_resume());
+        let cut = cut.map(|session| (session, AFTER_CRASH.to_owned()));
         let (agent, login, provider) = (agent.name.clone(), provider.login.clone(), provider.name.clone());
-        Ok(Candidate { agent, provider, prompt, fresh, effective, system, environment, login, door })
+        Ok(Candidate { agent, provider, prompt, fresh, cut, effective, system, environment, login, door })
     }
 
     /// Adds to the environment of a program which agent of which swarm it is, and what it needs to call the tools of its
@@ -273,9 +276,14 @@ impl Driver<'_> {
         list_tools(&self.evaluator.resolve_reach(&self.state, key))
     }
 
-    /// Whether an attempt starts again after a crash of its runner, and its agent is to go on with its conversation, of which
-    /// the attempt had told the id.
+    /// Whether an attempt starts again after a crash of its runner, and its agent is to go on with its conversation.
     fn resumes_crashed(&self, key: Key, attempt: &Attempt<'_>) -> bool {
+        self.attempts.restarted.contains(&(attempt.id.clone(), attempt.number)) && self.may_resume_cut(key, attempt)
+    }
+
+    /// Whether the agent of an attempt that has to start again can go on with its conversation, of which the attempt had told
+    /// the id.
+    fn may_resume_cut(&self, key: Key, attempt: &Attempt<'_>) -> bool {
         let is_live = matches!(self.evaluator.source, Source::Live) && self.world.is_real();
         let has_fallback = || match &attempt.step.body {
             Body::Prompt(body) => self.fallback_chain(&body.agent).len() > 1,
@@ -285,11 +293,18 @@ impl Driver<'_> {
             && attempt.role == Role::Turn
             && attempt.member.is_none()
             && !attempt.step.retry.fresh
-            && self.attempts.restarted.contains(&(attempt.id.clone(), attempt.number))
             && self.state.talk_of(key).is_some_and(may_pass)
             // The conversation does not know what has arrived since.
             && self.state.fresh_inputs(key).is_empty()
             && !has_fallback()
+    }
+
+    /// The conversation of an attempt that is cut off where the attempt has to start again.
+    fn find_cut_session(&self, key: Key, agent: &Agent, attempt: &Attempt<'_>) -> Option<Session> {
+        let id = self.state.talk_of(key).filter(|_| self.may_resume_cut(key, attempt))?;
+        let known = self.state.find_session(key, &agent.name, attempt.step.session.as_deref());
+        let used = known.filter(|(known, _)| *known == id).map_or_else(Usage::default, |(_, used)| used);
+        Some(Session { id: id.to_owned(), used })
     }
 
     /// The conversation that a turn of `agent` continues.

@@ -8,14 +8,10 @@ use super::eval::{self, file_summaries};
 use super::prepare::Prepared;
 use super::reuse::{Decision, SWARM};
 use crate::core::state::budget::Refusal;
-use crate::io::executor::Job;
-use crate::io::home::create_private;
+use crate::io::executor::{Job, Survival};
 use crate::io::shim::stop_shims;
 use crate::types::event::{self, Content, Event, Failure, StepId};
 use crate::types::usage::compute_cost;
-
-/// In the folder of an attempt's processes: the attempt began in the conversation of one that a crash cut off.
-const RESUMED: &str = "resumed";
 
 /// Makes room for the processes of an attempt that starts: what an earlier start of it left is ended and removed.
 fn begin_folder(job: &Job) -> Result<(), String> {
@@ -23,9 +19,7 @@ fn begin_folder(job: &Job) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("`{}` cannot be cleared: {error}", survival.folder.display());
     remove_processes(&survival.folder).map_err(failed)?;
     match job.work.candidates().iter().any(|taker| taker.fresh.is_some()) {
-        true => create_private(&survival.folder, true)
-            .and_then(|()| std::fs::write(survival.folder.join(RESUMED), ""))
-            .map_err(failed),
+        true => survival.mark_resumed(true).map_err(failed),
         false => Ok(()),
     }
 }
@@ -131,7 +125,7 @@ impl Driver<'_> {
     fn rejoin_attempt(&mut self, step: &StepId, attempt: u32) -> bool {
         // It goes on in the conversation in which it began.
         let folder = self.outputs.layout.processes_folder(step, attempt);
-        if !folder.join(RESUMED).exists() {
+        if !Survival::is_resumed(&folder) {
             self.attempts.restarted.remove(&(step.clone(), attempt));
         }
         let prepared = self.prepare_attempt(step, attempt, &[]);

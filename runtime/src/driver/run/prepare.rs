@@ -173,13 +173,10 @@ impl Driver<'_> {
         if !shim::can_hold() || !self.world.is_real() || role == Role::SumsUp {
             return None;
         }
-        let is_program = |door: &Transport| matches!(door, Transport::Program(_));
-        // Held only where the spec says so.
-        let is_acp = |door: &Transport| matches!(door, Transport::Acp(_));
+        let is_program = |door: &Transport| matches!(door, Transport::Program(_) | Transport::Acp(_));
         let survive = self.evaluator.plan.survive;
         let is_agent = match work {
             Work::Agent(asked) if asked.takers.iter().any(|taker| is_program(&taker.door)) => true,
-            Work::Agent(asked) if asked.takers.iter().any(|taker| is_acp(&taker.door)) => false,
             Work::Command { .. } => false,
             _ => return None,
         };

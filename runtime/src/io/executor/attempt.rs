@@ -252,7 +252,7 @@ fn collect_files(
 pub(super) async fn run_job_process(
     job: &Job,
     launch: &Launch<'_>,
-    hold: Option<Hold>,
+    hold: Option<&Hold>,
     place: &mut Place<'_, '_>,
 ) -> Result<End, String> {
     match hold {
@@ -260,9 +260,15 @@ pub(super) async fn run_job_process(
         // Boxed, as every attempt would otherwise be as large in memory as one that is held.
         Some(hold) => {
             let sink = &mut *place.capture;
-            Box::pin(run_held_process(place.poller, launch, place.limits, &job.cancel, sink, &hold)).await
+            Box::pin(run_held_process(place.poller, launch, place.limits, &job.cancel, sink, hold)).await
         }
     }
+}
+
+/// Says that the process of a former runner cannot go on, and why.
+pub(super) fn report_restart(job: &Job, why: &str, place: &Place<'_, '_>) {
+    let notice = format!("`{}`: its process starts again: {why}", job.step.label());
+    place.services.observer_handle.send_notice(notice);
 }
 
 /// Runs a command, and says what came of it.
@@ -274,10 +280,11 @@ async fn run_command(
 ) -> Answer {
     let (argv, environment) = (argv(command), &job.environment);
     let launch = Launch { argv: &argv, environment, directory: &job.directory, stdin, install: None };
-    let mut end = run_job_process(job, &launch, hold.clone(), place).await;
-    if let (Ok(End { cause: Cause::Orphaned, .. }), Some(hold)) = (&end, hold) {
+    let mut end = run_job_process(job, &launch, hold.as_ref(), place).await;
+    if let (Ok(Some(why)), Some(hold)) = (end.as_ref().map(End::starts_again), hold) {
+        report_restart(job, why, place);
         place.capture.begin_check();
-        end = run_job_process(job, &launch, Some(hold.anew()), place).await;
+        end = run_job_process(job, &launch, Some(&hold.anew()), place).await;
     }
     match end {
         Err(message) => Answer::failed(Failure::Spawn { message }),
@@ -369,7 +376,7 @@ pub(super) fn classify_end(job: &Job, end: End) -> Option<Failure> {
         Cause::Timeout => Some(Failure::Timeout { after_ms: to_millis(job.timeout) }),
         Cause::Idle => Some(Failure::Idle { after_ms: to_millis(job.idle) }),
         // What is orphaned starts again before this.
-        Cause::Cancelled | Cause::Orphaned => Some(Failure::Cancelled),
+        Cause::Cancelled | Cause::Orphaned | Cause::Cut => Some(Failure::Cancelled),
         Cause::Lost(why) => Some(Failure::Agent { message: why.to_owned() }),
     }
 }

@@ -24,9 +24,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fs, io};
 
 use swarmc_plan::{Command, Format, PromptDelivery, Recorded, SchemaFlag};
 
+use crate::io::home::create_private;
 use crate::io::worktree::Tree;
 use crate::types::cancel::Cancel;
 use crate::types::usage::Usage;
@@ -109,6 +111,32 @@ pub(crate) struct Survival {
     pub epoch: u64,
     /// Whether a former runner began it: those that it had started are read from their first byte.
     pub rejoins: bool,
+}
+
+/// In the folder of an attempt's processes: the attempt went on in the conversation of one that a crash cut off.
+const RESUMED: &str = "resumed";
+
+impl Survival {
+    /// Notes whether the attempt goes on in a conversation that a crash cut off, and is to be prepared so by later runners.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn mark_resumed(&self, is_resumed: bool) -> io::Result<()> {
+        create_private(&self.folder, true)?;
+        let mark = self.folder.join(RESUMED);
+        match is_resumed {
+            true => fs::write(mark, ""),
+            false => fs::remove_file(mark).or_else(|error| match error.kind() {
+                io::ErrorKind::NotFound => Ok(()),
+                _ => Err(error),
+            }),
+        }
+    }
+
+    /// Whether that is noted of the attempt whose processes lie in `folder`.
+    pub(crate) fn is_resumed(folder: &Path) -> bool {
+        folder.join(RESUMED).exists()
+    }
 }
 
 impl Job {
@@ -208,6 +236,9 @@ pub(crate) struct Candidate {
     pub prompt: String,
     /// What it is sent in a new conversation, where the one that a crash cut off cannot go on.
     pub fresh: Option<String>,
+    /// Where its process of a former runner has to start again: the conversation that this cuts off, and what it is sent
+    /// there.
+    pub cut: Option<(Session, String)>,
     /// All that it is told, block by block.
     pub effective: Effective,
     /// What it is told apart from that.

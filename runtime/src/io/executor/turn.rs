@@ -6,20 +6,23 @@
 mod repair;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use swarmc_plan::{Format, PromptDelivery, Recorded, SESSION, SchemaFlag};
 
-use super::attempt::{Ended, Place, classify_end, run_job_process, sleep_until, to_millis, without_newline};
+use super::attempt::{
+    Ended, Place, classify_end, report_restart, run_job_process, sleep_until, to_millis, without_newline,
+};
 use super::operation_lines::{send_operations, without_operations};
 use super::replay_boundary::{ask_or_replay, stated_variables};
 use super::unreachable::{is_unreachable, wants_login};
 use super::{AgentTurn, Candidate, Job, Program, Session, Transport, acp, model};
 use crate::io::home::create_private;
-use crate::io::process::{Cause, End, Launch, Sink, decode_text, keep_last};
+use crate::io::process::{End, Launch, Sink, decode_text, keep_last};
 use crate::io::recording::{Answer, Part, Question};
+use crate::io::shim::Hold;
 use crate::io::stream::Decoder;
 use crate::types::chat::{Fault, Message, Reply};
 use crate::types::effective_prompt::{Block, Effective};
@@ -46,10 +49,7 @@ pub(super) async fn run_agent_turn(job: &Job, asked: &AgentTurn, place: &mut Pla
             && matches!(failure, Failure::Exit | Failure::Spawn { .. } | Failure::Agent { .. })
             && !place.capture.used_tool()
         {
-            place.services.observer_handle.send_notice(format!(
-                "`{}`: its conversation does not go on ({failure}): a new one begins",
-                job.step.name
-            ));
+            report_new_conversation(job, failure, place);
             conversation = Conversation::new(job, taker, position);
             conversation.is_fresh = true;
             ended = conversation.run_turn(1, fresh, None, place).await?;
@@ -78,6 +78,11 @@ pub(super) async fn run_agent_turn(job: &Job, asked: &AgentTurn, place: &mut Pla
     Ok(ended)
 }
 
+fn report_new_conversation(job: &Job, failure: &Failure, place: &Place<'_, '_>) {
+    let notice = format!("`{}`: its conversation does not go on ({failure}): a new one begins", job.step.name);
+    place.services.observer_handle.send_notice(notice);
+}
+
 /// An exit code above this says which signal ended a process.
 const SIGNALLED: i32 = 128;
 
@@ -97,12 +102,8 @@ pub(super) async fn take_member_turn(
         write_prompt(&conversation.companion_path("system.txt", place), system)?;
     }
     let answer = match &taker.door {
-        Transport::Program(program) => {
-            let session = program.session.as_ref();
-            Box::pin(conversation.run_program(program, &taker.prompt, path, session, place)).await?
-        }
-        Transport::Acp(acp) => {
-            Box::pin(acp::ask_agent(job, taker, acp, &taker.prompt, acp.session.as_ref(), place)).await
+        Transport::Program(_) | Transport::Acp(_) => {
+            Box::pin(conversation.ask_program(1, &taker.prompt, &path, taker.door.session(), place)).await?
         }
         Transport::Closed(failure) => Answer::failed(failure.clone()),
         _ => {
@@ -209,11 +210,8 @@ impl<'a> Conversation<'a> {
             let mut answer = match &self.taker.door {
                 Transport::Closed(failure) => Answer::failed(failure.clone()),
                 Transport::Recorded(answers) => play_recorded_answer(self.job, answers, number, place).await,
-                Transport::Program(program) => {
-                    self.let_in(Box::pin(self.run_program(program, prompt, path, session, place)).await?)
-                }
-                Transport::Acp(acp) => {
-                    self.let_in(Box::pin(acp::ask_agent(self.job, self.taker, acp, prompt, session, place)).await)
+                Transport::Program(_) | Transport::Acp(_) => {
+                    self.let_in(Box::pin(self.ask_program(number, prompt, &path, session, place)).await?)
                 }
                 Transport::Llm(model) => {
                     // What a reply calls is answered in there, before it counts as the answer of the turn.
@@ -290,14 +288,73 @@ impl<'a> Conversation<'a> {
         question
     }
 
-    async fn run_program(
+    /// Has an agent that is a program take a turn. Where its process of a former runner cannot go on, it starts again: in the
+    /// conversation that this cuts off, where that is known and goes on.
+    async fn ask_program(
         &self,
-        program: &Program,
+        number: u32,
         prompt: &str,
-        path: PathBuf,
+        path: &Path,
         session: Option<&Session>,
         place: &mut Place<'_, '_>,
     ) -> Result<Answer, RunError> {
+        let hold = place.next_hold(self.job);
+        let why = match self.start_program((prompt, path), session, hold.as_ref(), place).await? {
+            Ok(answer) => return Ok(answer),
+            Err(why) => why,
+        };
+        report_restart(self.job, why, place);
+        let hold = hold.map(Hold::anew);
+        if let Some((session, words)) = self.taker.cut.as_ref().filter(|_| number == 1 && !self.is_fresh) {
+            self.mark_resumed(true)?;
+            write_prompt(path, words)?;
+            place.capture.record_prompt(words);
+            let answer = self.start_program((words, path), Some(session), hold.as_ref(), place).await?;
+            let failure = match answer {
+                Ok(Answer { failure: Some(failure @ Failure::Spawn { .. }), .. }) => failure,
+                Ok(answer) => return Ok(answer),
+                Err(why) => Failure::Agent { message: why.to_owned() },
+            };
+            report_new_conversation(self.job, &failure, place);
+            self.mark_resumed(false)?;
+            write_prompt(path, prompt)?;
+            place.capture.record_prompt(prompt);
+        }
+        let answer = self.start_program((prompt, path), session, hold.as_ref(), place).await?;
+        Ok(answer.unwrap_or_else(|why| Answer::failed(Failure::Agent { message: why.to_owned() })))
+    }
+
+    fn mark_resumed(&self, is_resumed: bool) -> Result<(), RunError> {
+        let Some(survival) = &self.job.survival else { return Ok(()) };
+        survival.mark_resumed(is_resumed).map_err(RunError::io("write into", &survival.folder))
+    }
+
+    /// Starts the program for a turn, or comes back to it; its answer, or why the process of a former runner cannot go on.
+    async fn start_program(
+        &self,
+        (prompt, path): (&str, &Path),
+        session: Option<&Session>,
+        hold: Option<&Hold>,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Result<Answer, &'static str>, RunError> {
+        match &self.taker.door {
+            Transport::Program(program) => self.run_program(program, (prompt, path), session, hold, place).await,
+            Transport::Acp(acp) => Ok(acp::ask_agent(self.job, (self.taker, acp), prompt, session, hold, place).await),
+            _ => {
+                let message = format!("agent `{}` is no program", self.taker.agent);
+                Ok(Ok(Answer::failed(Failure::Spawn { message })))
+            }
+        }
+    }
+
+    async fn run_program(
+        &self,
+        program: &Program,
+        (prompt, path): (&str, &Path),
+        session: Option<&Session>,
+        hold: Option<&Hold>,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Result<Answer, &'static str>, RunError> {
         let mut argv = match session {
             None => program.argv.clone(),
             Some(session) => match resume_argv(program, session) {
@@ -305,7 +362,7 @@ impl<'a> Conversation<'a> {
                 Err(message) => {
                     let message = format!("provider `{}` {message}", self.taker.provider);
                     // A turn in another conversation would know nothing of the one that it is to go on with.
-                    return Ok(Answer::failed(Failure::Spawn { message }));
+                    return Ok(Ok(Answer::failed(Failure::Spawn { message })));
                 }
             },
         };
@@ -328,7 +385,7 @@ impl<'a> Conversation<'a> {
                 program.stdin.as_deref()
             }
             PromptDelivery::File => {
-                argv.push(path.into_os_string());
+                argv.push(path.into());
                 program.stdin.as_deref()
             }
         };
@@ -348,13 +405,11 @@ impl<'a> Conversation<'a> {
         }
         let (environment, install) = (&self.taker.environment, program.install.as_deref());
         let launch = Launch { argv: &argv, environment, directory, stdin, install };
-        let hold = place.next_hold(self.job);
-        let mut end = run_job_process(self.job, &launch, hold.clone(), place).await;
-        if let (Ok(End { cause: Cause::Orphaned, .. }), Some(hold)) = (&end, hold) {
-            place.capture.begin_turn(Some(Decoder::new(program.reads).resuming(earlier)));
-            end = run_job_process(self.job, &launch, Some(hold.anew()), place).await;
+        let end = run_job_process(self.job, &launch, hold, place).await;
+        match end.as_ref().map(End::starts_again) {
+            Ok(Some(why)) if self.job.cancel.requested_level().is_none() => Ok(Err(why)),
+            _ => Ok(Ok(build_answer(self.job, program.reads, end, place))),
         }
-        Ok(build_answer(self.job, program.reads, end, place))
     }
 
     /// Where the prompt of turn `number` lies.

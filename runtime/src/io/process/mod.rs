@@ -12,4 +12,4 @@ pub(crate) use side_command::{capture_output, read_stdout, read_stdout_bytes, ru
 pub(crate) use spawn::{DEFAULT_PATH, Finder, Launch, Refused, argv, describe_command, find_program};
 pub(crate) use stdin::StdinDialogue;
 pub(crate) use tail::{Tail, decode_text, keep_last};
-pub(crate) use watchdog::Watchdog;
+pub(crate) use watchdog::{TERM_GRACE, Watchdog};

@@ -95,6 +95,8 @@ pub(crate) trait Sink {
     }
     /// It was told so many bytes of that.
     fn note_written(&mut self, _: usize) {}
+    /// All that it had put out before this runner came has been said: what follows it puts out now, or it has ended.
+    fn caught_up(&mut self) {}
     /// It writes nothing more, or reads nothing more.
     fn hung_up(&mut self) {}
     /// It is to be ended: how long it may take to end its work by itself, where it was asked to.
@@ -126,6 +128,8 @@ pub(crate) enum Cause {
     Cancelled,
     /// No runner was there for too long: it is to be started again.
     Orphaned,
+    /// What it put out while no runner was there is not whole any more: it is to be started again.
+    Cut,
     /// It is not known how: why.
     Lost(&'static str),
 }
@@ -138,6 +142,17 @@ pub(crate) struct End {
     pub exit: i32,
     /// The signal that ended it, where one did.
     pub signal: Option<i32>,
+}
+
+impl End {
+    /// Why the process is to be started again, in words; none where it counts.
+    pub(crate) fn starts_again(&self) -> Option<&'static str> {
+        match self.cause {
+            Cause::Orphaned => Some("no runner came back in time"),
+            Cause::Cut => Some("what it had put out was cut off"),
+            _ => None,
+        }
+    }
 }
 
 /// Runs a process to its end.

@@ -13,7 +13,7 @@ use crate::types::cancel::Cancel;
 use crate::types::user_request::StopLevel;
 
 /// Between TERM and KILL.
-pub(super) const TERM_GRACE: Duration = Duration::from_secs(5);
+pub(crate) const TERM_GRACE: Duration = Duration::from_secs(5);
 
 /// How long pipes may stay open after the process ended, before those who hold them are ended.
 pub(super) const LINGER: Duration = Duration::from_millis(100);
@@ -120,6 +120,11 @@ impl Watchdog {
             Some(patience) => self.farewell = Some((cause, now + patience)),
             None => self.terminate_group(cause, now),
         }
+    }
+
+    /// Whether its group has got a signal.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.is_some()
     }
 
     /// When it was killed.

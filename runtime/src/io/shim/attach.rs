@@ -1,37 +1,39 @@
 //! The runner's end: starts a shim or comes back to one, and reads its process as if it were the runner's own.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::fs::FileExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{SeekFrom, seek};
 use rustix::net::{RecvFlags, recv};
 use rustix::process::{Pid, Signal};
 
+use super::reader::{Reader, is_cut};
 use super::{EndCause, Exit, FromRunner, FromShim, Hold, Living, Order, PROGRAM, Words, socket_path};
 use crate::io::children::{self, reap_child};
 use crate::io::event_loop::{Interest, Registered};
 use crate::io::home::create_private;
 use crate::io::proc_status::{boot_id, end_group, start_time};
-use crate::io::process::{ANNOUNCE, Cause, End, Launch, Limits, Poller, Refused, Sink, Watchdog, start_process};
+use crate::io::process::{
+    ANNOUNCE, Cause, End, Launch, Limits, Poller, Refused, Sink, TERM_GRACE, Watchdog, start_process,
+};
 use crate::io::socket_peer::SHIM;
 use crate::io::unix::through;
 use crate::types::cancel::Cancel;
 use crate::types::event::Process;
-
-/// What is read of a file at once.
-const PIECE: usize = 256 * 1024;
+use crate::types::user_request::StopLevel;
 
 /// How long a shim may take to take a line.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long a shim may take to tell the end of a process that was killed.
 const STUCK: Duration = Duration::from_secs(5);
+
+/// The bytes that a shim has and its program has not read, beyond which it is passed no more: as much as a pipe holds.
+const AHEAD: usize = 64 << 10;
 
 /// Why an attempt failed whose shim went away.
 const LOST: &str = "`swarmc shim`, which held its process, was ended from outside: nothing says how the process ended";
@@ -52,7 +54,12 @@ pub(crate) async fn run_held_process(
     let failed = |error: io::Error| format!("`swarmc shim` cannot hold its process: {error}");
     let former = if hold.rejoins { find_former(hold) } else { Former::None };
     let (stream, child) = match former {
-        Former::Ended(exit) => return read_ended(hold, &exit, sink).map_err(failed)?,
+        Former::Ended(exit) => {
+            return match read_ended(hold, &exit, sink) {
+                Err(error) if is_cut(&error) => Ok(End { cause: Cause::Cut, exit: -1, signal: None }),
+                outcome => outcome.map_err(failed)?,
+            };
+        }
         Former::Lost => return Ok(End { cause: Cause::Lost(LOST), exit: -1, signal: None }),
         Former::Lives(stream) => (stream, None),
         Former::None => {
@@ -70,6 +77,9 @@ pub(crate) async fn run_held_process(
         Ok(lines) => {
             let mut following = Following::new(lines);
             let outcome = following.follow(poller, limits, cancel, sink, hold).await;
+            if matches!(outcome, Ok(End { cause: Cause::Cut, .. })) {
+                following.stop(poller).await;
+            }
             if !matches!(outcome, Ok(End { cause: Cause::Exit | Cause::Reported, .. })) {
                 // Whatever it failed for: nothing of it goes on.
                 following.end_all();
@@ -116,7 +126,7 @@ fn read_ended(hold: &Hold, exit: &Exit, sink: &mut dyn Sink) -> io::Result<Resul
     if let Some(message) = &exit.refused {
         return Ok(Err(message.clone()));
     }
-    let mut reader = Reader::open(&hold.folder)?;
+    let mut reader = Reader::open(&hold.folder, exit.came)?;
     let mut has_reported = false;
     loop {
         // What it says to the program was said before, or comes too late.
@@ -129,6 +139,7 @@ fn read_ended(hold: &Hold, exit: &Exit, sink: &mut dyn Sink) -> io::Result<Resul
             Some(reported) => has_reported = reported.unwrap_or(has_reported),
         }
     }
+    sink.caught_up();
     sink.hung_up();
     let cause = match exit.cause {
         // It only stayed after its result.
@@ -211,53 +222,6 @@ fn say(mut stream: &UnixStream, line: &impl serde::Serialize) -> io::Result<()> 
     stream.write_all((serde_json::to_string(line)? + "\n").as_bytes())
 }
 
-/// What is read of the streams.
-struct Reader {
-    files: [File; 2],
-    read: [u64; 2],
-    /// Of a stream whose beginning was given back to the disk: the rest of a line comes first.
-    is_cut: [bool; 2],
-    buffer: Vec<u8>,
-}
-
-impl Reader {
-    fn open(folder: &Path) -> io::Result<Reader> {
-        let open = |name: &str| File::open(folder.join(name));
-        let files = [open("out")?, open("err")?];
-        // What was given back reads as zeros.
-        let first = |file: &File| seek(file, SeekFrom::Data(0)).unwrap_or(0);
-        let read = [first(&files[0]), first(&files[1])];
-        Ok(Reader { files, is_cut: read.map(|first| first > 0), read, buffer: Vec::new() })
-    }
-
-    /// Reads one piece of one of the streams, which have these lengths. None where all is read; else whether the process
-    /// has reported its result, where it was standard output.
-    fn read_piece(&mut self, came: [u64; 2], sink: &mut dyn Sink) -> io::Result<Option<Option<bool>>> {
-        self.buffer.resize(PIECE, 0);
-        let Some(number) = (0..2).find(|&number| self.read[number] < came[number]) else { return Ok(None) };
-        let room = usize::try_from(came[number] - self.read[number]).map_or(PIECE, |left| left.min(PIECE));
-        let count = self.files[number].read_at(&mut self.buffer[..room], self.read[number])?;
-        if count == 0 {
-            // Only a file that was cut from outside is shorter than it was said to be.
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        self.read[number] += count as u64;
-        let mut bytes = &self.buffer[..count];
-        if self.is_cut[number] {
-            let end = bytes.iter().position(|&byte| byte == b'\n');
-            self.is_cut[number] = end.is_none();
-            bytes = end.map_or(&[][..], |end| &bytes[end + 1..]);
-        }
-        Ok(Some(match number {
-            0 => Some(sink.stdout(bytes)),
-            _ => {
-                sink.stderr(bytes);
-                None
-            }
-        }))
-    }
-}
-
 /// A process that is read while it lives.
 struct Following<'e> {
     lines: Registered<'e, UnixStream>,
@@ -270,9 +234,17 @@ struct Following<'e> {
     /// The bytes of both streams that there are.
     came: [u64; 2],
     ended: Option<Exit>,
+    /// What it is to read next begins with so many bytes that the shim has already.
+    passed: usize,
+    /// The bytes of this runner that it has read.
+    heard: u64,
     is_closed: bool,
-    /// Whether the shim knows why the process is being ended.
-    is_told: bool,
+    /// Whether it takes no part in the talk any more.
+    is_gone: bool,
+    /// Whether all is read that it had put out before this runner came.
+    has_caught_up: bool,
+    /// What the shim was told last of the end of the process.
+    told: Option<FromRunner>,
     /// Whether a line could not be written: the shim is no use any more.
     is_broken: bool,
 }
@@ -288,8 +260,12 @@ impl<'e> Following<'e> {
             announce: None,
             came: [0; 2],
             ended: None,
+            passed: 0,
+            heard: 0,
             is_closed: false,
-            is_told: false,
+            is_gone: false,
+            has_caught_up: false,
+            told: None,
             is_broken: false,
         }
     }
@@ -312,11 +288,23 @@ impl<'e> Following<'e> {
             }
             self.enforce(now, cancel, sink);
             self.announce_living(now, sink);
-            let (is_over, has_heard) = self.hear(sink, (limits, now), hold).map_err(failed)?;
-            if self.read(sink).map_err(failed)? {
+            let heard = self.hear(sink, (limits, now), hold);
+            let step = heard.and_then(|heard| Ok((heard, self.read(sink)?)));
+            let ((is_over, has_heard), has_read) = match step {
+                Err(error) if is_cut(&error) && hold.rejoins && !self.has_caught_up => {
+                    return Ok(End { cause: Cause::Cut, exit: -1, signal: None });
+                }
+                step => step.map_err(failed)?,
+            };
+            self.catch_up(sink);
+            if has_read {
                 // Others have their turn in between.
                 poller.events.next(Some(Instant::now())).await;
                 continue;
+            }
+            if std::mem::take(&mut self.is_gone) {
+                self.passed = 0;
+                sink.hung_up();
             }
             if let Some(exit) = self.ended.take() {
                 return self.conclude(exit, sink);
@@ -368,33 +356,68 @@ impl<'e> Following<'e> {
         self.is_broken |= !self.is_broken && say(self.stream(), line).is_err();
     }
 
-    /// Passes on what the program is to read.
+    /// Passes on what the program is to read. What it has not read stays the sink's, as with a pipe: that holds up those
+    /// who ask for more than they read.
     fn send_input(&mut self, now: Instant, sink: &mut dyn Sink) {
         let Some(watchdog) = self.watchdog.as_mut().filter(|_| sink.has_dialogue()) else { return };
         let talk = sink.next_input();
         watchdog.note_dialogue(talk, now);
-        let (count, over) = (talk.words.len(), talk.over);
-        let words = (count > 0).then(|| String::from_utf8_lossy(talk.words).into_owned());
         // What an ended process is told is lost, as in a pipe.
-        if self.ended.is_none() {
-            words.into_iter().for_each(|words| self.say(&FromRunner::Write(words)));
-            if over && !std::mem::replace(&mut self.is_closed, true) {
-                self.say(&FromRunner::Close);
-            }
+        if self.ended.is_some() {
+            let count = talk.words.len();
+            self.passed = 0;
+            return sink.note_written(count);
         }
+        // The words are whole lines, and so is each piece of them: the shim notes what they are about.
+        let new = talk.words.get(self.passed..).unwrap_or_default();
+        let room = AHEAD.saturating_sub(self.passed).min(new.len());
+        let end = match room {
+            0 => 0,
+            room => new[room - 1..].iter().position(|&byte| byte == b'\n').map_or(new.len(), |end| room + end),
+        };
+        let piece = (end > 0).then(|| String::from_utf8_lossy(&new[..end]).into_owned());
+        let is_done = talk.over && end == new.len();
+        self.passed += end;
+        piece.into_iter().for_each(|piece| self.say(&FromRunner::Write(piece)));
+        if is_done && !std::mem::replace(&mut self.is_closed, true) {
+            self.say(&FromRunner::Close);
+        }
+    }
+
+    /// Notes how much the program has read of all that it was told.
+    fn note_heard(&mut self, bytes: u64, sink: &mut dyn Sink) {
+        let before = self.living.as_ref().map_or(0, |living| living.told);
+        let heard = bytes.saturating_sub(before).max(self.heard);
+        let count = usize::try_from(heard - self.heard).map_or(self.passed, |count| count.min(self.passed));
+        self.heard = heard;
+        self.passed -= count;
         sink.note_written(count);
+    }
+
+    /// Says once that all is read that the process had put out before this runner came.
+    fn catch_up(&mut self, sink: &mut dyn Sink) {
+        let (Some(reader), Some(living)) = (&self.reader, &self.living) else { return };
+        let is_read = reader.read.iter().zip(living.came).all(|(&read, came)| read >= came);
+        if is_read && !std::mem::replace(&mut self.has_caught_up, true) {
+            sink.caught_up();
+        }
     }
 
     /// Ends the program where the time or a person asks for that.
     fn enforce(&mut self, now: Instant, cancel: &Cancel, sink: &mut dyn Sink) {
         let Some(watchdog) = &mut self.watchdog else {
             // Before its start nothing is known of the program: the shim ends it as soon as it is there.
-            if cancel.requested_level().is_some() && !std::mem::replace(&mut self.is_told, true) {
-                self.say(&FromRunner::Stop);
+            if cancel.requested_level().is_some() {
+                self.tell_end(FromRunner::Stop);
             }
             return;
         };
-        watchdog.enforce(now, true, cancel, sink);
+        // A program can be asked to end its work as soon as it is known what that is.
+        if !self.has_caught_up && cancel.requested_level() != Some(StopLevel::Kill) {
+            return;
+        }
+        watchdog.enforce(now, self.ended.is_none(), cancel, sink);
+        let is_ending = watchdog.is_ending();
         let cause = match watchdog.cause() {
             Cause::Cancelled => EndCause::Stopped,
             Cause::Timeout => EndCause::Timeout,
@@ -402,8 +425,13 @@ impl<'e> Following<'e> {
             _ => return,
         };
         // A later runner must not take it for an end of its own.
-        if !std::mem::replace(&mut self.is_told, true) {
-            self.say(&FromRunner::Ending(cause));
+        self.tell_end(if is_ending { FromRunner::Ending(cause) } else { FromRunner::Parting(cause) });
+    }
+
+    fn tell_end(&mut self, line: FromRunner) {
+        if self.told.as_ref() != Some(&line) {
+            self.say(&line);
+            self.told = Some(line);
         }
     }
 
@@ -430,6 +458,10 @@ impl<'e> Following<'e> {
             match serde_json::from_slice(line) {
                 Ok(FromShim::Lives(living)) => self.begin(living, sink, (limits, now), hold)?,
                 Ok(FromShim::Came(came)) => self.came = came,
+                Ok(FromShim::Heard { bytes, is_gone }) => {
+                    self.note_heard(bytes, sink);
+                    self.is_gone |= is_gone;
+                }
                 Ok(FromShim::Ended(exit)) => {
                     self.came = exit.came;
                     self.ended = Some(exit);
@@ -437,6 +469,13 @@ impl<'e> Following<'e> {
                 // A line that the shim had no room for is told again.
                 Err(_) => {}
             }
+        }
+        if whole > 0
+            && self.passed > 0
+            && let Some(read) = self.reader.as_ref().map(|reader| reader.read)
+        {
+            // The shim tells again what it had no room for: what the program has read since.
+            self.say(&FromRunner::Read(read));
         }
         Ok((is_over, whole > 0))
     }
@@ -450,7 +489,7 @@ impl<'e> Following<'e> {
         hold: &Hold,
     ) -> io::Result<()> {
         let group = Pid::from_raw(living.group).ok_or(io::ErrorKind::InvalidData)?;
-        self.reader = Some(Reader::open(&hold.folder)?);
+        self.reader = Some(Reader::open(&hold.folder, living.came)?);
         let ago = |ms: u64| Duration::from_millis(ms);
         // What it took under former runners counts.
         let deadline = limits.deadline.map(|deadline| deadline.checked_sub(ago(living.age_ms)).unwrap_or(now));
@@ -486,6 +525,7 @@ impl<'e> Following<'e> {
             let count = sink.next_input().words.len();
             sink.note_written(count);
         }
+        self.passed = 0;
         sink.hung_up();
         // What the runner brought about counts first.
         let own = self.watchdog.as_ref().map(Watchdog::cause).filter(|cause| *cause != Cause::Exit);
@@ -496,6 +536,21 @@ impl<'e> Following<'e> {
     fn end_with(&self, cause: Cause) -> End {
         let own = self.watchdog.as_ref().map(Watchdog::cause).filter(|cause| *cause != Cause::Exit);
         End { cause: own.unwrap_or(cause), exit: -1, signal: None }
+    }
+
+    /// Has the shim end its process with everything below it, and waits for that.
+    async fn stop(&mut self, poller: &Poller) {
+        self.say(&FromRunner::Stop);
+        let until = Instant::now() + TERM_GRACE + STUCK;
+        let mut buffer = [0; 16 * 1024];
+        while !self.is_broken && Instant::now() < until {
+            match recv(self.lines.as_fd(), &mut buffer[..], RecvFlags::DONTWAIT) {
+                Ok((0, _)) => return,
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::AGAIN) => _ = poller.events.next(Some(until)).await,
+                Err(_) => return,
+            }
+        }
     }
 
     /// Ends what is left of the process and its shim.

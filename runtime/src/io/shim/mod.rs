@@ -18,6 +18,7 @@
 
 mod attach;
 mod find;
+mod reader;
 mod serve;
 mod spools;
 
@@ -128,7 +129,7 @@ impl From<Words> for OsString {
 }
 
 /// A line of the runner.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum FromRunner {
     /// The first line of a later runner: it takes the process over.
@@ -141,6 +142,8 @@ enum FromRunner {
     Write(String),
     /// It is to read nothing more.
     Close,
+    /// The runner has asked it to end its work, for this. Where the runner goes meanwhile, the shim ends it.
+    Parting(EndCause),
     /// The runner ends it, for this.
     Ending(EndCause),
     /// So much of both streams has been read.
@@ -155,6 +158,8 @@ enum FromShim {
     Lives(Living),
     /// The bytes of both streams so far.
     Came([u64; 2]),
+    /// The bytes that it has read so far of what runners told it, and whether it takes no part in the talk any more.
+    Heard { bytes: u64, is_gone: bool },
     /// It has ended, or could not be started.
     Ended(Exit),
 }
@@ -169,6 +174,9 @@ pub(crate) struct Living {
     /// How long it has lived, and how long ago it put something out, in milliseconds.
     pub age_ms: u64,
     pub silent_ms: u64,
+    /// The bytes of both streams so far, and those that runners have told it.
+    pub came: [u64; 2],
+    pub told: u64,
     /// The token and the address of tools that its environment has, where it has any: the next runner opens both again.
     pub token: Option<String>,
     pub tools: Option<String>,

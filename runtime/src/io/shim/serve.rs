@@ -113,7 +113,7 @@ fn hold(order: Order, spools: Spools, listener: UnixListener) -> io::Result<()> 
         }
     };
     let mut spools = spools.borrow_mut();
-    let cause = spools.cause.unwrap_or(EndCause::Exit);
+    let cause = spools.cause.or(spools.parting).unwrap_or(EndCause::Exit);
     if cause != EndCause::Exit {
         // What left its group goes as well: nothing of it is to stay.
         end_below();

@@ -66,6 +66,10 @@ pub(super) struct Spools {
     unread: Vec<u8>,
     is_closed: bool,
     talks: bool,
+    /// The bytes that runners have told it, those of them that it has read, and whether it reads or writes no more.
+    told: u64,
+    heard: u64,
+    is_gone: bool,
     connection: Option<Connection>,
     /// The folder of the run.
     pub run: PathBuf,
@@ -76,6 +80,8 @@ pub(super) struct Spools {
     pub cancel: Arc<Cancel>,
     /// Why the shim ends the program itself.
     pub cause: Option<EndCause>,
+    /// Why the runner has asked the program to end its work.
+    pub parting: Option<EndCause>,
     /// Wakes the task of the program.
     pub waker: Option<Waker>,
     deadline: Option<Instant>,
@@ -118,6 +124,9 @@ impl Spools {
             unread: Vec::new(),
             is_closed: false,
             talks: order.talks,
+            told: 0,
+            heard: 0,
+            is_gone: false,
             connection: Some(Connection { stream: runner, begun: Vec::new(), is_behind: false }),
             run: order.run.clone(),
             epoch: order.epoch,
@@ -125,6 +134,7 @@ impl Spools {
             credentials: (variable(crate::io::agent_api::TOKEN), variable(crate::io::agent_api::MCP)),
             cancel: Arc::default(),
             cause: None,
+            parting: None,
             waker: None,
             deadline: order.timeout_ms.map(|timeout| now + Duration::from_millis(timeout)),
             idle: order.idle_ms.map(Duration::from_millis),
@@ -155,7 +165,8 @@ impl Spools {
     pub(super) fn living(&self) -> Option<Living> {
         let to_ms = |since: Instant| u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
         let living = self.living.clone()?;
-        Some(Living { age_ms: to_ms(self.began), silent_ms: to_ms(self.last_output), ..living })
+        let (age_ms, silent_ms) = (to_ms(self.began), to_ms(self.last_output));
+        Some(Living { age_ms, silent_ms, came: self.came(), told: self.told, ..living })
     }
 
     /// Another runner takes the process over.
@@ -168,7 +179,7 @@ impl Spools {
         if let Some(living) = self.living() {
             self.tell(&FromShim::Lives(living));
         }
-        self.tell(&FromShim::Came(self.came()));
+        self.tell_progress();
         self.wake();
     }
 
@@ -188,10 +199,12 @@ impl Spools {
     }
 
     /// Tells how much there is, where the runner listens: what it does not hear now it hears when it has read.
-    fn tell_came(&mut self) {
-        let came = self.came();
+    fn tell_progress(&mut self) {
+        let mut lines = vec![FromShim::Came(self.came())];
+        lines.extend(self.talks.then_some(FromShim::Heard { bytes: self.heard, is_gone: self.is_gone }));
         let Some(connection) = &mut self.connection else { return };
-        let line = serde_json::to_string(&FromShim::Came(came)).expect("numbers are JSON") + "\n";
+        let line: String =
+            lines.iter().map(|line| serde_json::to_string(line).expect("numbers are JSON") + "\n").collect();
         // A line is far shorter than what a socket takes at once.
         match send(&connection.stream, line.as_bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
             Ok(count) => connection.is_behind = count < line.len(),
@@ -204,6 +217,9 @@ impl Spools {
         if let Some(connection) = self.connection.take() {
             // A runner that is given up learns that, whatever else has the descriptor.
             let _ = connection.stream.shutdown(std::net::Shutdown::Both);
+        }
+        if let Some(cause) = self.parting {
+            self.end_for(cause);
         }
         self.alone_since.get_or_insert_with(Instant::now);
         // The task of the program now looks at the limits itself.
@@ -245,6 +261,7 @@ impl Spools {
                     if self.input.write_all(describe_messages(&text).as_bytes()).is_err() {
                         self.end_for(EndCause::Disk);
                     }
+                    self.told += text.len() as u64;
                     self.unread.extend_from_slice(text.as_bytes());
                     self.wake();
                 }
@@ -255,11 +272,12 @@ impl Spools {
                 Ok(FromRunner::Read([out, err])) => {
                     (self.out.read, self.err.read) = (self.out.read.max(out), self.err.read.max(err));
                     if self.connection.as_ref().is_some_and(|connection| connection.is_behind) {
-                        self.tell_came();
+                        self.tell_progress();
                     }
                 }
                 Ok(FromRunner::Stop) => self.end_for(EndCause::Stopped),
                 Ok(FromRunner::Ending(cause)) => self.end_for(cause),
+                Ok(FromRunner::Parting(cause)) => self.parting = Some(cause),
                 // A runner that speaks another language is none.
                 Ok(FromRunner::Hello { .. } | FromRunner::Ask) | Err(_) => self.lose_runner(),
             }
@@ -304,7 +322,7 @@ impl Spools {
                 Err(_) => return self.end_for(EndCause::Disk),
             }
         }
-        self.tell_came();
+        self.tell_progress();
         // A runner that reads more slowly than the program writes holds it up, as a pipe does.
         while self.connection.is_some() && self.cancel.requested_level().is_none() && {
             let spool = which(self);
@@ -370,7 +388,7 @@ impl Sink for Keeper<'_> {
         let mut spools = self.spools.borrow_mut();
         let (token, tools) = spools.credentials.clone();
         let (group, shim) = (group.as_raw_nonzero().get(), getpid().as_raw_nonzero().get());
-        let living = Living { group, shim, age_ms: 0, silent_ms: 0, token, tools };
+        let living = Living { group, shim, age_ms: 0, silent_ms: 0, came: [0; 2], told: 0, token, tools };
         spools.living = Some(living.clone());
         spools.tell(&FromShim::Lives(living));
     }
@@ -407,5 +425,16 @@ impl Sink for Keeper<'_> {
 
     fn note_written(&mut self, count: usize) {
         self.words.drain(..count);
+        if count > 0 {
+            let mut spools = self.spools.borrow_mut();
+            spools.heard += count as u64;
+            spools.tell_progress();
+        }
+    }
+
+    fn hung_up(&mut self) {
+        let mut spools = self.spools.borrow_mut();
+        spools.is_gone = true;
+        spools.tell_progress();
     }
 }

@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 
 use agent_client_protocol::v1::Responder;
 use agent_client_protocol::v1::schema::{
-    CreateTerminalRequest, ErrorCode, KillTerminalResponse, ReadTextFileResponse, ReleaseTerminalResponse,
+    CreateTerminalRequest, ErrorCode, KillTerminalResponse, ReadTextFileResponse, ReleaseTerminalResponse, RequestId,
     WriteTextFileResponse,
 };
 use agent_client_protocol::{Error, JsonRpcResponse};
@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use swarmc_plan::Approval;
 use tokio::sync::oneshot;
 
+use super::begun::{self, Begun};
 use super::requests::{ClientRequest, answer_request};
 use super::terminals::{Order, TerminalReporter, Terminals};
 use crate::io::confine::Folder;
@@ -65,6 +66,7 @@ pub(super) struct Service {
     doing: Option<Doing>,
     asking: Vec<(oneshot::Receiver<Decision>, ClientRequest)>,
     terminals: Terminals,
+    begun: Begun,
 }
 
 /// A file that is being read or written.
@@ -91,12 +93,17 @@ pub(super) struct OfferedCapabilities {
 }
 
 impl Service {
-    pub(super) fn new(grant: Grant, step: StepId, attempt: u32, told: &Path) -> Service {
+    pub(super) fn new(grant: Grant, (step, attempt): (StepId, u32), told: &Path, begun: Begun) -> Service {
         let mut roots = vec![told.to_owned()];
         // Programs that ask the system where they are get another name where a link leads there.
         roots.extend(grant.folder.canonicalize());
         let (queue, asking, terminals) = (VecDeque::new(), Vec::new(), Terminals::new());
-        Service { grant, step, attempt, roots, queue, doing: None, asking, terminals }
+        Service { grant, step, attempt, roots, queue, doing: None, asking, terminals, begun }
+    }
+
+    /// A former runner has answered the request `id`.
+    pub(super) fn forget_request(&mut self, id: &str) {
+        self.begun.take(id);
     }
 
     /// What the grant allows.
@@ -315,6 +322,10 @@ impl Service {
                 self.doing = Some(Doing::Write(spawn_work(services, poller.context, work), responder));
             }
             ClientRequest::Create(request, responder) => {
+                if let Err(why) = self.note_command(responder.id()) {
+                    log_line(poller.capture, &format!("! {why}"));
+                    return answer_request(responder, Err(invalid_request(why)));
+                }
                 let reporter = TerminalReporter {
                     step: self.step.clone(),
                     attempt: self.attempt,
@@ -344,6 +355,15 @@ impl Service {
                 answer_request(responder, released.map(|()| ReleaseTerminalResponse::new()));
             }
         }
+    }
+
+    /// Notes that the command which the request `id` asks for begins; why it does not, else.
+    fn note_command(&mut self, id: &RequestId) -> Result<(), String> {
+        let id = serde_json::to_string(id).expect("numbers and texts are JSON");
+        if self.begun.take(&id) {
+            return Err(begun::UNKNOWN.to_owned());
+        }
+        self.begun.note(&id).map_err(|error| format!("the command cannot be noted, and does not begin: {error}"))
     }
 
     /// What a terminal is to run: a command with arguments as it is, and one without as a line of `sh` where it is one.

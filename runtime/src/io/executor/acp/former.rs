@@ -54,8 +54,8 @@ pub(super) enum Incoming {
     Plain,
     /// It is taken with another id.
     Renamed(Vec<u8>),
-    /// It was answered.
-    Done,
+    /// It was answered: the id of the request.
+    Done(String),
     /// It answers a request that the new dialogue has yet to make.
     Early,
 }
@@ -84,6 +84,11 @@ impl Former {
         self.was_prompted
     }
 
+    /// Whether the former dialogue has made requests that the new one has not.
+    pub(super) fn has_unrepeated(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
     /// What becomes of a line of the new dialogue.
     pub(super) fn take_outgoing(&mut self, line: &str) -> Outgoing {
         let Ok(Head { id: Some(id), method: Some(method) }) = serde_json::from_str(line) else { return Outgoing::New };
@@ -104,10 +109,9 @@ impl Former {
         let id = id.to_string();
         if method.is_some() {
             let left = self.answered.get_mut(&id).filter(|left| **left > 0);
-            return left.map_or(Incoming::Plain, |left| {
-                *left -= 1;
-                Incoming::Done
-            });
+            let Some(left) = left else { return Incoming::Plain };
+            *left -= 1;
+            return Incoming::Done(id);
         }
         if self.requests.iter().any(|(former, _)| *former == id) {
             self.is_early = true;
@@ -149,7 +153,7 @@ mod tests {
     fn what_was_answered_is_not_asked_again() {
         let mut former = former(&[r#"{"id":1,"result":{}}"#, "no message", r#"{"id":"#]);
         let asked = br#"{"id":1,"method":"fs/write_text_file"}"#;
-        assert_eq!(former.take_incoming(asked), Incoming::Done);
+        assert_eq!(former.take_incoming(asked), Incoming::Done("1".to_owned()));
         assert_eq!(former.take_incoming(asked), Incoming::Plain, "the same id stands for another request");
         assert_eq!(former.take_incoming(br#"{"id":2,"method":"fs/write_text_file"}"#), Incoming::Plain);
         assert_eq!(former.take_incoming(br#"{"method":"session/update"}"#), Incoming::Plain);

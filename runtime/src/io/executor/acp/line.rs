@@ -103,6 +103,8 @@ pub(super) struct Line<'p, 'c> {
     lines: Lines,
     /// What a former runner has said, and whether the new dialogue went another way.
     former: Option<Former>,
+    /// Whether all is read that the program said to former runners.
+    has_caught_up: bool,
     differs: bool,
     /// What the program is still to read.
     unread: Vec<u8>,
@@ -180,6 +182,7 @@ impl<'p, 'c> Line<'p, 'c> {
             asked: 0,
             lines: Lines::new(LONGEST),
             former,
+            has_caught_up: false,
             differs: false,
             unread: Vec::new(),
             patience,
@@ -265,12 +268,7 @@ impl<'p, 'c> Line<'p, 'c> {
                 match self.former.as_mut().map_or(Outgoing::New, |former| former.take_outgoing(&line)) {
                     Outgoing::Known => continue,
                     Outgoing::New => {}
-                    Outgoing::Differs => {
-                        self.differs = true;
-                        let message = "its program cannot go on with the dialogue of the last runner".to_owned();
-                        self.shared.record_end(Err(Failure::Spawn { message }));
-                        return;
-                    }
+                    Outgoing::Differs => return self.give_up_former(),
                 }
                 self.unread.extend_from_slice(line.as_bytes());
                 self.unread.push(b'\n');
@@ -279,6 +277,21 @@ impl<'p, 'c> Line<'p, 'c> {
         if self.unread.len() > self.patience {
             self.fail("the agent does not read its input".to_owned());
         }
+    }
+
+    /// The program cannot go on with the dialogue of a former runner.
+    fn give_up_former(&mut self) {
+        self.differs = true;
+        let message = "its program cannot go on with the dialogue of the last runner".to_owned();
+        self.shared.record_end(Err(Failure::Spawn { message }));
+    }
+
+    /// Whether the dialogue waits for an answer that a former runner has had, and that cannot be read any more.
+    fn lacks_answer(&self) -> bool {
+        self.has_caught_up
+            && !self.is_over()
+            && !self.bell.rung.load(Ordering::SeqCst)
+            && self.former.as_ref().is_some_and(Former::has_unrepeated)
     }
 
     /// Takes the agent's requests.
@@ -423,7 +436,7 @@ impl<'p, 'c> Line<'p, 'c> {
             match former.take_incoming(&line) {
                 Incoming::Plain => self.handle_message(&line),
                 Incoming::Renamed(line) => self.handle_message(&line),
-                Incoming::Done => {}
+                Incoming::Done(id) => self.service.forget_request(&id),
                 Incoming::Early => return former.waiting.push_front(line),
             }
         }
@@ -555,6 +568,9 @@ impl Sink for Line<'_, '_> {
     fn next_input(&mut self) -> StdinDialogue<'_> {
         self.go_on();
         self.handle_waiting();
+        if self.lacks_answer() {
+            self.give_up_former();
+        }
         self.announce();
         let stage = self.shared.lock_progress().stage;
         if stage == DialogueState::Listing && self.listing_began.is_none() {
@@ -570,6 +586,11 @@ impl Sink for Line<'_, '_> {
         if self.service.is_held_up() && self.unread.len() < ENOUGH {
             self.waker.wake_by_ref();
         }
+    }
+
+    fn caught_up(&mut self) {
+        self.has_caught_up = true;
+        self.waker.wake_by_ref();
     }
 
     fn hung_up(&mut self) {

@@ -5,6 +5,7 @@
 //! The protocol is spoken by a library that knows neither processes nor clocks: it is asked to go on whenever something
 //! has happened. Invariant: whatever the program says, and however much, the turn ends with a reason.
 
+mod begun;
 mod client_fs;
 mod dialogue;
 mod former;
@@ -27,10 +28,11 @@ use super::{Candidate, Job, Session};
 use crate::io::agent_api::{ToolSpec, ToolsListed};
 use crate::io::process::{Cause, End, Launch, Limits, Sink as _, decode_text, keep_last, run_process};
 use crate::io::recording::Answer;
-use crate::io::shim::run_held_process;
+use crate::io::shim::{Hold, run_held_process};
 use crate::io::steering::Steering;
 use crate::io::tools::Grant;
 use crate::types::event::{Failure, INLINE, Usage};
+use begun::Begun;
 use client_fs::Service;
 use dialogue::{Opening, Told};
 use former::Former;
@@ -85,15 +87,16 @@ pub(super) fn went_away(message: &str) -> bool {
     message.contains(dialogue::GONE)
 }
 
-/// Has `acp` take a turn.
+/// Has `acp` take a turn, its process held where there is a `hold`; else says why the process of a former runner cannot go
+/// on with the turn, and has ended it.
 pub(super) async fn ask_agent(
     job: &Job,
-    taker: &Candidate,
-    acp: &Acp,
+    (taker, acp): (&Candidate, &Acp),
     prompt: &str,
     session: Option<&Session>,
+    hold: Option<&Hold>,
     place: &mut Place<'_, '_>,
-) -> Answer {
+) -> Result<Answer, &'static str> {
     let directory = job.working_folder();
     let mut argv = acp.argv.clone();
     // A program of the project is named as it counts from there, wherever its agent works.
@@ -108,8 +111,8 @@ pub(super) async fn ask_agent(
         place.capture.stderr(format!("swarmc: {why}\n").as_bytes());
     }
     let grant = Grant { folder: directory.to_owned(), ..acp.grant.clone() };
-    let opening = || Opening {
-        servers: servers.clone(),
+    let opening = Opening {
+        servers,
         able: Service::offered_capabilities(&grant, place.services),
         session: session.map(|session| session.id.clone()),
         keeps: acp.keeps,
@@ -120,7 +123,7 @@ pub(super) async fn ask_agent(
         steering: acp.steering.clone(),
         prompt: prompt.to_owned(),
     };
-    let asker = || permission::Asker {
+    let asker = permission::Asker {
         agent: taker.agent.as_str().into(),
         permissions: acp.grant.permissions,
         own: acp.tools.as_ref().map(|tools| Arc::clone(&tools.offers)).unwrap_or_default(),
@@ -128,10 +131,9 @@ pub(super) async fn ask_agent(
         attempt: job.attempt,
     };
     let limits = Limits { grace: job.grace.min(LEAVING), ..place.limits };
-    let rejoins = place.rejoins_next(job);
-    let hold = place.next_hold(job);
-    let former = hold.as_ref().filter(|_| rejoins).map(|hold| Former::read(&hold.input_path()));
-    let manner = |former| TurnOptions {
+    let former = hold.filter(|hold| hold.rejoins && hold.folder.exists()).map(|hold| Former::read(&hold.input_path()));
+    let begun = Begun::new(hold.map(|hold| hold.folder.join("begun")), former.is_some());
+    let manner = TurnOptions {
         former,
         earlier: session.map_or_else(Usage::default, |session| session.used),
         parting: job.grace.min(PARTING),
@@ -139,7 +141,7 @@ pub(super) async fn ask_agent(
         cancel: Arc::clone(&job.cancel),
         member: job.member_turn().map(|turn| (job.step.clone(), job.attempt, turn.clone())),
     };
-    let service = || Service::new(grant.clone(), job.step.clone(), job.attempt, &absolute_path(directory));
+    let service = Service::new(grant, (job.step.clone(), job.attempt), &absolute_path(directory), begun);
     let launch = Launch {
         argv: &argv,
         environment: &taker.environment,
@@ -149,31 +151,20 @@ pub(super) async fn ask_agent(
         install: acp.install.as_deref(),
     };
     let (services, capture, poller) = (place.services, &mut *place.capture, place.poller);
-    let mut line = Line::new(opening(), (asker(), service()), manner(former), services, capture);
-    let end = match &hold {
+    let mut line = Line::new(opening, (asker, service), manner, services, capture);
+    let end = match hold {
         None => run_process(poller, &launch, limits, &job.cancel, &mut line).await,
         Some(hold) => run_held_process(poller, &launch, limits, &job.cancel, &mut line, hold).await,
     };
-    let (differs, is_orphaned) = (line.differs(), matches!(end, Ok(End { cause: Cause::Orphaned, .. })));
+    let differs = line.differs().then_some("it cannot go on with the dialogue of the last runner");
     let told = line.finish();
-    if let (true, Some(hold), None) = (differs || is_orphaned, &hold, job.cancel.requested_level()) {
-        // As if no runner had been before: in a new conversation.
-        if differs {
-            let why = "its program does not go on with the dialogue of the last runner, and starts again";
-            services.observer_handle.send_notice(format!("`{}`: {why}", job.step.label()));
-        }
-        let mut line = Line::new(opening(), (asker(), service()), manner(None), services, place.capture);
-        let end = run_held_process(poller, &launch, limits, &job.cancel, &mut line, &hold.clone().anew()).await;
-        let told = line.finish();
-        return conclude(job, end, told, place);
-    }
-    conclude(job, end, told, place)
-}
-
-fn conclude(job: &Job, end: Result<End, String>, told: Told, place: &mut Place<'_, '_>) -> Answer {
-    match end {
-        Ok(end) => build_answer(job, end, told, place),
-        Err(message) => Answer::failed(Failure::Spawn { message }),
+    let end = match end {
+        Ok(end) => end,
+        Err(message) => return Ok(Answer::failed(Failure::Spawn { message })),
+    };
+    match end.starts_again().or(differs) {
+        Some(why) if job.cancel.requested_level().is_none() => Err(why),
+        _ => Ok(build_answer(job, end, told, place)),
     }
 }
 
@@ -190,7 +181,7 @@ fn build_answer(job: &Job, end: End, told: Told, place: &mut Place<'_, '_>) -> A
     let failure = match end.cause {
         Cause::Timeout => Some(Failure::Timeout { after_ms: to_millis(job.timeout) }),
         Cause::Idle => Some(Failure::Idle { after_ms: to_millis(job.idle) }),
-        Cause::Cancelled | Cause::Orphaned => Some(Failure::Cancelled),
+        Cause::Cancelled | Cause::Orphaned | Cause::Cut => Some(Failure::Cancelled),
         Cause::Lost(why) => Some(Failure::Agent { message: why.to_owned() }),
         Cause::Exit | Cause::Reported => failure.map(|failure| with_exit(failure, end)),
     };
