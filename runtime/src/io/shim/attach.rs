@@ -1,21 +1,23 @@
 //! The runner's end: starts a shim or comes back to one, and reads its process as if it were the runner's own.
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{SeekFrom, seek};
-use rustix::net::{RecvFlags, recv};
-use rustix::process::{Pid, Signal};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::{EndCause, Exit, FromRunner, FromShim, Hold, Living, Order, PROGRAM, Words, socket_path};
 use crate::io::children::{self, reap_child};
-use crate::io::event_loop::{Interest, Registered};
+use crate::io::event_loop::{EventLoop, Interest, Registered};
 use crate::io::home::create_private;
 use crate::io::proc_status::{boot_id, end_group, start_time};
 use crate::io::process::{ANNOUNCE, Cause, End, Launch, Limits, Poller, Refused, Sink, Watchdog, start_process};
@@ -27,10 +29,10 @@ use crate::types::event::Process;
 /// What is read of a file at once.
 const PIECE: usize = 256 * 1024;
 
-/// How long a shim may take to take a line.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How much is read before the shim hears of that, where more is there.
+const NOTED: u64 = 4 << 20;
 
-/// How long a shim may take to tell the end of a process that was killed.
+/// How long a shim may take to tell the end of a process that was killed, and to end after it.
 const STUCK: Duration = Duration::from_secs(5);
 
 /// Why an attempt failed whose shim went away.
@@ -51,16 +53,16 @@ pub(crate) async fn run_held_process(
 ) -> Result<End, String> {
     let failed = |error: io::Error| format!("`swarmc shim` cannot hold its process: {error}");
     let former = if hold.rejoins { find_former(hold) } else { Former::None };
-    let (stream, child) = match former {
+    let (stream, first, child) = match former {
         Former::Ended(exit) => return read_ended(hold, &exit, sink).map_err(failed)?,
         Former::Lost => return Ok(End { cause: Cause::Lost(LOST), exit: -1, signal: None }),
-        Former::Lives(stream) => (stream, None),
+        Former::Lives(stream) => (stream, render_line(&FromRunner::Hello { epoch: hold.epoch }), None),
         Former::None => {
             cancel.set_waker(Some(poller.events.current_waker()));
             let started = start_shim(poller, launch, limits, hold, cancel, sink).await;
             cancel.set_waker(None);
             match started? {
-                Some((stream, child)) => (stream, Some(child)),
+                Some((stream, order, child)) => (stream, render_line(&order), Some(child)),
                 None => return Ok(End { cause: Cause::Cancelled, exit: -1, signal: None }),
             }
         }
@@ -68,7 +70,7 @@ pub(crate) async fn run_held_process(
     cancel.set_waker(Some(poller.events.current_waker()));
     let outcome = match poller.events.register(stream, Interest::Stdout) {
         Ok(lines) => {
-            let mut following = Following::new(lines);
+            let mut following = Following::new(lines, first);
             let outcome = following.follow(poller, limits, cancel, sink, hold).await;
             if !matches!(outcome, Ok(End { cause: Cause::Exit | Cause::Reported, .. })) {
                 // Whatever it failed for: nothing of it goes on.
@@ -80,11 +82,25 @@ pub(crate) async fn run_held_process(
     };
     cancel.set_waker(None);
     if let Some(child) = child {
-        // It ends with its process.
-        reap_child(child);
+        reap_shim(child, &poller.events).await;
     }
     poller.events.forget();
     outcome
+}
+
+/// Waits for a shim, which ends with its process, and ends one that does not.
+async fn reap_shim(mut child: Child, events: &EventLoop) {
+    let pid = Pid::from_child(&child);
+    if let Ok(None) = child.try_wait() {
+        let handle = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from);
+        let ended = handle.and_then(|handle| events.register(handle, Interest::Exit));
+        let until = Instant::now() + STUCK;
+        // Other events of the task end a wait early.
+        while ended.is_ok() && Instant::now() < until && !events.next(Some(until)).await.has(Interest::Exit) {}
+        // Where it has ended, it is there all the same until it is reaped.
+        let _ = kill_process(pid, Signal::KILL);
+    }
+    reap_child(child);
 }
 
 /// What a former runner has left of a process.
@@ -147,10 +163,7 @@ pub(super) fn read_exit(folder: &Path) -> Option<Exit> {
 
 /// Comes back to the shim that holds the process, where one does.
 fn connect(hold: &Hold) -> Option<UnixStream> {
-    let stream = through(&socket_path(&hold.folder), UnixStream::connect).ok()?;
-    stream.set_write_timeout(Some(PATIENCE)).ok()?;
-    say(&stream, &FromRunner::Hello { epoch: hold.epoch }).ok()?;
-    Some(stream)
+    through(&socket_path(&hold.folder), UnixStream::connect).ok()
 }
 
 /// Starts a shim, which starts the program.
@@ -161,7 +174,7 @@ async fn start_shim(
     hold: &Hold,
     cancel: &Cancel,
     sink: &mut dyn Sink,
-) -> Result<Option<(UnixStream, Child)>, String> {
+) -> Result<Option<(UnixStream, Order, Child)>, String> {
     let failed = |error: io::Error| format!("`swarmc shim` cannot be started: {error}");
     let program = PROGRAM.get().ok_or("no program holds processes")?;
     // What a shim left that could not go on.
@@ -173,7 +186,7 @@ async fn start_shim(
         let stdin = other.try_clone().map_err(|error| Refused::from_error(program, &error))?;
         let mut command = Command::new(program);
         // The folder is an argument for people who look at the list of processes.
-        command.arg(SHIM).arg(&hold.folder).env_clear().current_dir("/");
+        command.arg0("swarmc").arg(SHIM).arg(&hold.folder).env_clear().current_dir("/");
         command.stdin(stdin).stdout(Stdio::null()).stderr(Stdio::null());
         children::start_child(|| command.spawn()).map_err(|error| Refused::from_error(program, &error))
     };
@@ -198,17 +211,15 @@ async fn start_shim(
         install: launch.install.map(str::to_owned),
         epoch: hold.epoch,
     };
-    ours.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
-    say(&ours, &order).map_err(failed)?;
-    Ok(Some((ours, child)))
+    Ok(Some((ours, order, child)))
 }
 
 fn absolute(directory: &Path) -> std::path::PathBuf {
     std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
 }
 
-fn say(mut stream: &UnixStream, line: &impl serde::Serialize) -> io::Result<()> {
-    stream.write_all((serde_json::to_string(line)? + "\n").as_bytes())
+fn render_line(line: &impl serde::Serialize) -> Vec<u8> {
+    (serde_json::to_string(line).expect("texts and numbers are JSON") + "\n").into_bytes()
 }
 
 /// What is read of the streams.
@@ -233,9 +244,10 @@ impl Reader {
     /// Reads one piece of one of the streams, which have these lengths. None where all is read; else whether the process
     /// has reported its result, where it was standard output.
     fn read_piece(&mut self, came: [u64; 2], sink: &mut dyn Sink) -> io::Result<Option<Option<bool>>> {
-        self.buffer.resize(PIECE, 0);
         let Some(number) = (0..2).find(|&number| self.read[number] < came[number]) else { return Ok(None) };
         let room = usize::try_from(came[number] - self.read[number]).map_or(PIECE, |left| left.min(PIECE));
+        // Most programs put out little, and memory that was never used is slow at first.
+        self.buffer.resize(self.buffer.len().max(room), 0);
         let count = self.files[number].read_at(&mut self.buffer[..room], self.read[number])?;
         if count == 0 {
             // Only a file that was cut from outside is shorter than it was said to be.
@@ -262,6 +274,10 @@ impl Reader {
 struct Following<'e> {
     lines: Registered<'e, UnixStream>,
     begun: Vec<u8>,
+    /// What the shim is told as soon as there is room for it: a shim that was stopped must not hold up the thread.
+    outbox: Vec<u8>,
+    /// Wakes the task when there is room; none before it was missing.
+    room: Option<Registered<'e, UnixStream>>,
     reader: Option<Reader>,
     living: Option<Living>,
     watchdog: Option<Watchdog>,
@@ -269,6 +285,10 @@ struct Following<'e> {
     announce: Option<Instant>,
     /// The bytes of both streams that there are.
     came: [u64; 2],
+    /// Whether the shim waits to hear that they are read.
+    owes_word: bool,
+    /// The bytes that the shim knows to be read.
+    noted: u64,
     ended: Option<Exit>,
     is_closed: bool,
     /// Whether the shim knows why the process is being ended.
@@ -278,15 +298,19 @@ struct Following<'e> {
 }
 
 impl<'e> Following<'e> {
-    fn new(lines: Registered<'e, UnixStream>) -> Following<'e> {
+    fn new(lines: Registered<'e, UnixStream>, first: Vec<u8>) -> Following<'e> {
         Following {
             lines,
             begun: Vec::new(),
+            outbox: first,
+            room: None,
             reader: None,
             living: None,
             watchdog: None,
             announce: None,
             came: [0; 2],
+            owes_word: false,
+            noted: 0,
             ended: None,
             is_closed: false,
             is_told: false,
@@ -297,7 +321,7 @@ impl<'e> Following<'e> {
     /// Reads the process to its end.
     async fn follow(
         &mut self,
-        poller: &Poller,
+        poller: &'e Poller,
         limits: Limits,
         cancel: &Cancel,
         sink: &mut dyn Sink,
@@ -313,7 +337,9 @@ impl<'e> Following<'e> {
             self.enforce(now, cancel, sink);
             self.announce_living(now, sink);
             let (is_over, has_heard) = self.hear(sink, (limits, now), hold).map_err(failed)?;
-            if self.read(sink).map_err(failed)? {
+            let has_read = self.read(sink).map_err(failed)?;
+            self.flush(poller);
+            if has_read {
                 // Others have their turn in between.
                 poller.events.next(Some(Instant::now())).await;
                 continue;
@@ -359,13 +385,27 @@ impl<'e> Following<'e> {
         self.announce = None;
     }
 
-    fn stream(&self) -> &UnixStream {
-        self.lines.get()
+    fn say(&mut self, line: &FromRunner) {
+        self.outbox.extend_from_slice(&render_line(line));
     }
 
-    fn say(&mut self, line: &FromRunner) {
-        // A line that is written in part would be read as another one.
-        self.is_broken |= !self.is_broken && say(self.stream(), line).is_err();
+    /// Sends what there is room for.
+    fn flush(&mut self, poller: &'e Poller) {
+        while !self.outbox.is_empty() && !self.is_broken {
+            match send(self.lines.get(), &self.outbox, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(count) => _ = self.outbox.drain(..count),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if self.room.is_some() => return,
+                Err(Errno::AGAIN) => {
+                    let room = self.lines.get().try_clone();
+                    // Where it has become free meanwhile, that is reported at once.
+                    self.room = room.and_then(|room| poller.events.register(room, Interest::Stdin)).ok();
+                    self.is_broken = self.room.is_none();
+                    return;
+                }
+                Err(_) => self.is_broken = true,
+            }
+        }
     }
 
     /// Passes on what the program is to read.
@@ -429,12 +469,12 @@ impl<'e> Following<'e> {
         for line in lines.split(|&byte| byte == b'\n') {
             match serde_json::from_slice(line) {
                 Ok(FromShim::Lives(living)) => self.begin(living, sink, (limits, now), hold)?,
-                Ok(FromShim::Came(came)) => self.came = came,
+                Ok(FromShim::Came(came)) => (self.came, self.owes_word) = (came, true),
                 Ok(FromShim::Ended(exit)) => {
                     self.came = exit.came;
                     self.ended = Some(exit);
                 }
-                // A line that the shim had no room for is told again.
+                // What another version tells beside.
                 Err(_) => {}
             }
         }
@@ -465,15 +505,17 @@ impl<'e> Following<'e> {
     /// Reads a piece; whether there was one.
     fn read(&mut self, sink: &mut dyn Sink) -> io::Result<bool> {
         let Some(reader) = &mut self.reader else { return Ok(false) };
-        let Some(reported) = reader.read_piece(self.came, sink)? else { return Ok(false) };
-        if let Some(watchdog) = &mut self.watchdog {
+        let piece = reader.read_piece(self.came, sink)?;
+        let read = reader.read;
+        if let (Some(reported), Some(watchdog)) = (piece, &mut self.watchdog) {
             watchdog.note_output(reported, Instant::now());
         }
-        let read = reader.read;
-        if self.ended.is_none() {
+        let (is_whole, count) = (read == self.came, read.iter().sum::<u64>());
+        if self.ended.is_none() && (is_whole && self.owes_word || count >= self.noted + NOTED) {
+            (self.owes_word, self.noted) = (self.owes_word && !is_whole, count);
             self.say(&FromRunner::Read(read));
         }
-        Ok(true)
+        Ok(piece.is_some())
     }
 
     /// The process has ended, and everything is read.
