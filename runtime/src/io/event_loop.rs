@@ -85,8 +85,7 @@ impl<F: AsFd> Registered<'_, F> {
     /// It is reported again, as at first. Where the system has no room for that, the next call may succeed.
     pub(crate) fn resume(&mut self) {
         let data = EventData::new_u64(self.data);
-        self.is_paused =
-            self.is_paused && epoll::add(&self.events.epoll, self.fd.as_fd(), data, self.flags).is_err();
+        self.is_paused = self.is_paused && epoll::add(&self.events.epoll, self.fd.as_fd(), data, self.flags).is_err();
     }
 }
 

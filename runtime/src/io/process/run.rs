@@ -187,6 +187,7 @@ pub(crate) async fn run_process(
         pidfd: None,
         exited: None,
         linger: None,
+        paused: None,
         announce: Some(now + ANNOUNCE),
         watchdog: Watchdog::new(group, limits, now),
         large: false,
@@ -267,6 +268,8 @@ struct Running<'a> {
     exited: Option<Instant>,
     /// When to look at who holds its pipes beyond its end.
     linger: Option<Instant>,
+    /// Since when its pipes are not read.
+    paused: Option<Instant>,
     announce: Option<Instant>,
     watchdog: Watchdog,
     /// Whether its standard output has a large pipe.
@@ -352,10 +355,17 @@ impl<'a> Running<'a> {
             }
         }
         if !takes {
-            // What an ended process has left in its pipes is not given up meanwhile.
-            self.exited = self.exited.map(|_| now);
+            self.paused.get_or_insert(now);
+        } else if let Some(since) = self.paused.take() {
+            // What an ended process has left in its pipes is not given up for that.
+            self.exited = self.exited.map(|exited| exited + (now - since));
             self.linger = self.linger.map(|_| now + LINGER);
         }
+    }
+
+    /// When to look at who holds its pipes beyond its end, where they are read.
+    fn linger(&self) -> Option<Instant> {
+        self.linger.filter(|_| self.paused.is_none())
     }
 
     /// Does what the time and the requested stop level ask for.
@@ -369,7 +379,7 @@ impl<'a> Running<'a> {
             sink.report_alive(Process { group, started: start_time(group).unwrap_or(0), boot: boot_id() });
         }
         self.watchdog.enforce(now, self.exited.is_none(), cancel, sink);
-        if self.exited.is_some() && self.linger.is_some_and(|moment| moment <= now) {
+        if self.exited.is_some() && self.linger().is_some_and(|moment| moment <= now) {
             self.linger = None;
             if group_lives(self.group) {
                 self.watchdog.terminate_group(Cause::Exit, now);
@@ -398,7 +408,7 @@ impl<'a> Running<'a> {
     /// The next moment at which [`Running::enforce_limits`] has something to do.
     fn next_moment(&self, sink: &dyn Sink) -> Option<Instant> {
         let living = self.exited.is_none();
-        let moments = [sink.due(), self.announce.filter(|_| living), self.watchdog.next_moment(living), self.linger];
+        let moments = [sink.due(), self.announce.filter(|_| living), self.watchdog.next_moment(living), self.linger()];
         moments.into_iter().flatten().min()
     }
 

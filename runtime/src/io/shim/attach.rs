@@ -548,3 +548,35 @@ impl<'e> Following<'e> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader};
+
+    use super::*;
+
+    #[test]
+    fn a_shim_that_is_stopped_holds_up_no_thread_and_hears_everything_when_it_goes_on() {
+        let poller = Poller::new().unwrap();
+        let (ours, other) = UnixStream::pair().unwrap();
+        let words = "x".repeat(4 << 20);
+        let heard = poller.block_on(async {
+            let mut following = Following::new(poller.events.register(ours, Interest::Stdout).unwrap(), Vec::new());
+            following.say(&FromRunner::Write(words.clone()));
+            following.say(&FromRunner::Close);
+            // This returns though nothing is read.
+            following.flush(&poller);
+            assert!(!following.outbox.is_empty() && !following.is_broken);
+            let hears = std::thread::spawn(|| BufReader::new(other).lines().take(2).collect::<io::Result<Vec<_>>>());
+            while !following.outbox.is_empty() {
+                poller.events.next(None).await;
+                following.flush(&poller);
+            }
+            hears.join().unwrap().unwrap()
+        });
+        assert_eq!(
+            heard,
+            [FromRunner::Write(words), FromRunner::Close].map(|line| serde_json::to_string(&line).unwrap())
+        );
+    }
+}
