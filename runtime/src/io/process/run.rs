@@ -329,8 +329,8 @@ impl<'a> Running<'a> {
             if sink.has_dialogue() {
                 self.send_input(now, sink);
             }
-            self.pace_reading(now, sink);
             self.enforce_limits(now, cancel, sink);
+            self.pace_reading(now, sink);
             if self.is_over(now) {
                 return self.watchdog.cause();
             }

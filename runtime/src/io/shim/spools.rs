@@ -19,6 +19,7 @@ use rustix::pipe::{SpliceFlags, splice};
 use rustix::process::{Pid, getpid};
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::{EndCause, FromRunner, FromShim, Living, Order, Words};
 use crate::io::children::reap_orphans;
@@ -353,6 +354,7 @@ impl Spools {
         let spool = self.spool(stream);
         let mut end = spool.came;
         match splice(pipe, None, &spool.file, Some(&mut end), MOVED, SpliceFlags::NONBLOCK) {
+            Ok(0) => Some(Ok(0)),
             Ok(count) => {
                 spool.came += count as u64;
                 self.note_kept(stream, count);
@@ -427,11 +429,12 @@ impl Spools {
 /// What a later runner needs of the messages of a dialogue: their names, and no more, for some hold the token of the attempt.
 fn describe_messages(text: &str) -> String {
     #[derive(Serialize, Deserialize)]
-    struct Head {
-        id: Option<serde_json::Value>,
+    struct Head<'t> {
+        #[serde(borrow)]
+        id: Option<&'t RawValue>,
         method: Option<String>,
     }
-    let heads = text.lines().filter_map(|line| serde_json::from_str::<Head>(line).ok());
+    let heads = text.lines().filter_map(|line| serde_json::from_str::<Head<'_>>(line).ok());
     heads.filter_map(|head| Some(serde_json::to_string(&head).ok()? + "\n")).collect()
 }
 
