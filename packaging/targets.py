@@ -1,7 +1,7 @@
 """What is built for which machine, and what every package says of itself.
 
-The scripts beside this file package one binary for one target, so every way to install swarmc brings the same bytes. They
-need Python 3.11 and nothing else.
+The scripts beside this file package the same two binaries for one target, so every way to install swarmc brings the same
+bytes. They need Python 3.11 and nothing else.
 """
 
 import argparse
@@ -17,6 +17,8 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NAME = "swarmc"
+# What lies beside the program: swarmc starts one for each agent that is to outlive it.
+SHIM = "swarmc-shim"
 LICENSES = ("LICENSE-APACHE", "LICENSE-MIT")
 
 # By the name that Rust has for a machine: its names in npm, the machine as wheels name it, and the machines of Visual Studio
@@ -64,7 +66,8 @@ def read_arguments(what):
     """The target, the folder for the package and the binary, built first where none is given."""
     parser = argparse.ArgumentParser(
         description=what,
-        epilog="SWARMC_BINARY names a binary that is already built; without it, packaging/build builds one.",
+        epilog="SWARMC_BINARY names a binary that is already built, with swarmc-shim beside it; without it, packaging/build "
+        "builds both.",
     )
     parser.add_argument("target", nargs="?", choices=sorted(TARGETS), help="by default that of this machine")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "dist", metavar="FOLDER", help="where the package goes; by default dist/")
@@ -97,9 +100,13 @@ def run_binary(binary, *arguments):
 
 
 def check_binary(binary, target):
-    """Fails unless the binary runs on what the package is for, and is of the version that it says."""
-    if target.endswith("musl") and find_glibc(binary) is not None:
-        stop(f"`{binary}` needs glibc, and is to be packaged for {target}")
+    """Fails unless the binary and its shim run on what the package is for, and the version is the one that it says."""
+    shim = binary.with_name(SHIM)
+    if not os.access(shim, os.X_OK):
+        stop(f"`{shim}` is no program: build it beside `{binary}`")
+    for program in (binary, shim):
+        if target.endswith("musl") and find_glibc(program) is not None:
+            stop(f"`{program}` needs glibc, and is to be packaged for {target}")
     said = run_binary(binary, "--version").decode().split()[-1]
     if said != read_version():
         stop(f"`{binary}` is swarmc {said}, and Cargo.toml says {read_version()}: build it again")
@@ -129,3 +136,9 @@ def copy_program(binary, path):
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(binary, path)
     path.chmod(0o755)
+
+
+def copy_programs(binary, folder):
+    """The binary, and its shim beside it, where it looks for that."""
+    copy_program(binary, folder / NAME)
+    copy_program(binary.with_name(SHIM), folder / SHIM)

@@ -43,6 +43,19 @@ pub(crate) fn run_to_end(command: &mut Command) -> (Option<i32>, String) {
     (output.status.code(), printed)
 }
 
+/// What is packaged, by the names that [`write_scripts`] gives them.
+const PROGRAMS: [(&str, &str); 2] =
+    [("program", env!("CARGO_BIN_EXE_swarmc")), ("swarmc-shim", env!("CARGO_BIN_EXE_swarmc-shim"))];
+
+/// Writes the programs that are packaged, `program` and `swarmc-shim`: scripts that start those under test.
+pub(crate) fn write_scripts(folder: &Path) {
+    for (name, program) in PROGRAMS {
+        let path = folder.join(name);
+        fs::write(&path, format!("#!/bin/sh\nexec '{program}' \"$@\"\n")).expect("a file can be written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("its mode can be set");
+    }
+}
+
 /// A folder in which everything happens.
 struct Bench {
     folder: TempDir,
@@ -53,10 +66,7 @@ impl Bench {
         crate::patience::begin();
         programs();
         let folder = TempDir::new().expect("a temporary folder can be made");
-        let program = folder.path().join("program");
-        let script = format!("#!/bin/sh\nexec '{}' \"$@\"\n", env!("CARGO_BIN_EXE_swarmc"));
-        fs::write(&program, script).expect("a file can be written");
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("its mode can be set");
+        write_scripts(folder.path());
         Bench { folder }
     }
 
@@ -88,7 +98,41 @@ impl Bench {
         for part in ["no problems in 1 spec", "1 test passed", "✓ report: succeeded"] {
             assert!(printed.contains(part), "it lacks `{part}`: {printed}");
         }
+        self.hold_agent(programs);
     }
+
+    /// Has an agent held by the `swarmc-shim` that was installed beside the swarmc of a folder of programs.
+    fn hold_agent(&self, programs: &Path) {
+        // uv and npm link to it; behind the link of npm is the launcher.
+        let mut program = fs::canonicalize(programs.join("swarmc")).expect("it was installed");
+        if program.extension().is_some() {
+            program = self.at(&format!("project/node_modules/swarmc-linux-{}/bin/swarmc", npm_arch()));
+        }
+        for (packed, tested) in PROGRAMS {
+            let installed = if packed == "program" { program.clone() } else { program.with_file_name(packed) };
+            let bytes = fs::read(&installed).expect("it was installed");
+            assert!(bytes == fs::read(self.at(packed)).expect("it is there"), "{}", installed.display());
+            let mode = fs::metadata(&installed).expect("it was installed").permissions().mode();
+            assert_eq!(mode & 0o111, 0o111, "{}", installed.display());
+            // The script would start a swarmc that lies elsewhere.
+            fs::remove_file(&installed).expect("it can be removed");
+            fs::copy(tested, &installed).expect("there is room for it");
+        }
+        let agent = "provider parent { exec \"sh\" \"-c\" \"cat /proc/$PPID/comm\" }\nagent a provider=parent\n\
+                     pipeline main { task one agent=a { prompt \"Who?\" }; result one }\n";
+        let folder = self.folder.path().join("held");
+        fs::create_dir_all(&folder).expect("a folder can be made");
+        fs::write(folder.join("held.kdl"), agent).expect("a file can be written");
+        let mut run_agent = Command::new(&program);
+        run_agent.args(["run", "held.kdl"]).current_dir(&folder).env("SWARM_HOME", self.at("home")).env_remove("CI");
+        let printed = run(&mut run_agent);
+        assert!(printed.lines().any(|line| line == "swarmc-shim"), "its parent is no shim: {printed}");
+    }
+}
+
+/// This machine, as npm names it.
+fn npm_arch() -> &'static str {
+    if std::env::consts::ARCH == "aarch64" { "arm64" } else { "x64" }
 }
 
 /// The target that is released for this machine.
@@ -157,6 +201,7 @@ fn a_wheel_is_installed_by_pip_and_by_uv() {
     }
     run(&mut uv);
     assert_eq!(run(Command::new(bench.at("bin/swarmc")).arg("--version")), format!("swarmc {VERSION}\n"));
+    bench.hold_agent(&bench.at("bin"));
 }
 
 #[test]
@@ -187,8 +232,7 @@ fn npm_installs_the_program_of_the_machine_beside_the_launcher() {
     let (code, printed) = npx(&["check", "bad.kdl"]);
     assert!(code == Some(1) && printed.contains("error[SW101]"), "{code:?} {printed}");
     // Where the package of the machine was left out, the launcher says so.
-    let arch = if std::env::consts::ARCH == "aarch64" { "arm64" } else { "x64" };
-    let package = format!("swarmc-linux-{arch}");
+    let package = format!("swarmc-linux-{}", npm_arch());
     fs::remove_dir_all(bench.at("project/node_modules").join(&package)).expect("it was installed");
     let (code, printed) = npx(&["--version"]);
     let missing = format!("the package `{package}` is not installed");
@@ -222,6 +266,12 @@ fn a_package_is_refused_that_would_not_run() {
         let (code, told) = run_to_end(packed.env("SWARMC_BINARY", env!("CARGO_BIN_EXE_swarmc")));
         assert!(code == Some(1) && told.contains("needs glibc, and is to be packaged for"), "{script}: {told}");
     }
+    fs::remove_file(bench.at("swarmc-shim")).expect("it is there");
+    for script in scripts {
+        let (code, told) = run_to_end(&mut bench.script(script, target(), "dist"));
+        assert!(code == Some(1) && told.contains("swarmc-shim` is no program"), "{script}: {told}");
+    }
+    write_scripts(bench.folder.path());
     fs::write(bench.at("program"), "#!/bin/sh\necho swarmc 0.0.9\n").expect("a file can be written");
     for script in scripts {
         let (code, told) = run_to_end(&mut bench.script(script, target(), "dist"));

@@ -442,3 +442,44 @@ open("told", "w").write(repr(told))
     let told = fs::read_to_string(place.work().join("told")).expect("it was written");
     assert!(!told.contains("lives"), "{told}");
 }
+
+/// On a disk that is full an agent waits for a minute. Meanwhile its shim ends it at once where a person asks for that.
+#[test]
+fn a_shim_answers_while_the_disk_is_full() {
+    let agent =
+        "touch started; until [ -e go ]; do sleep 0.02; done; head -c 16000000 /dev/zero; touch written; sleep 60";
+    let place = Place::new(&format!(
+        "provider script {{ exec \"sh\" \"-c\" \"{agent}\" }}\nagent a provider=script\npipeline main {{ task one agent=a {{ prompt \"Begin.\" }}; result one }}\n"
+    ));
+    // In a namespace of its own it has a disk of its own.
+    let script = "mkdir -p \"$SWARM_HOME\" && mount -t tmpfs -o size=4m tmpfs \"$SWARM_HOME\" || exit 90
+        \"$SWARMC\" run flow.kdl >/dev/null 2>&1 & runner=$!
+        until [ -e started ]; do sleep 0.02; done
+        kill -9 $runner; wait $runner
+        touch go
+        until [ \"$(stat -f -c %f \"$SWARM_HOME\")\" -lt 16 ]; do sleep 0.02; done
+        before=$(date +%s)
+        \"$SWARMC\" stop last || exit 91
+        echo took $(($(date +%s) - before))";
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]).current_dir(place.work());
+    command.env("SWARM_HOME", place.home()).env("SWARMC", env!("CARGO_BIN_EXE_swarmc")).env_remove("CI");
+    let output = command.output().expect("unshare starts");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
+    let took = printed.lines().find_map(|line| line.strip_prefix("took ")?.parse::<u64>().ok());
+    assert!(took.is_some_and(|took| took < 10), "{printed}");
+    assert!(!place.work().join("written").exists(), "nothing that it put out was dropped");
+}
+
+/// What is too much for a pipe, a window and a log: all of it passes, and its end is the answer.
+#[test]
+fn a_process_that_is_held_can_put_out_more_than_is_kept() {
+    let command = "head -c 300000000 /dev/zero; echo; head -c 1000000 /dev/zero >&2; echo end";
+    let place = Place::new(&format!(
+        "workflow w {{ survive all }}\npipeline main {{ task one {{ run \"{command}\" }}; task two {{ depends-on one; run \"tail\" \"-c\" \"4\"; stdin \"<<output:one>>\" }}; result two }}\n"
+    ));
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &["end"], &[]);
+    let log = fs::metadata(run_folder(&place).join("logs/one.1.err")).expect("there is a log");
+    assert_eq!(log.len(), 1_000_000);
+}

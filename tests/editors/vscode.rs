@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,6 +10,7 @@ use swarmc_compiler::interpolation;
 use tempfile::TempDir;
 
 use super::{copy, programs, root, run, workspace};
+use crate::packaging::write_scripts;
 use crate::tidy::text;
 
 /// Node's program of this name, in a copy of the extension.
@@ -120,11 +120,10 @@ struct Packages {
 
 fn pack() -> Packages {
     let folder = TempDir::new().expect("a temporary folder can be made");
+    write_scripts(folder.path());
     let program = folder.path().join("program");
-    fs::write(&program, format!("#!/bin/sh\nexec '{}' \"$@\"\n", env!("CARGO_BIN_EXE_swarmc"))).expect("it is written");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("its mode can be set");
     let mut vsix = Command::new(root().join("packaging/vsix"));
-    vsix.arg("--out").arg(folder.path()).env("SWARMC_BINARY", &program).env("GITHUB_REPOSITORY", "someone/swarmc");
+    vsix.arg("--out").arg(folder.path()).env("SWARMC_BINARY", program).env("GITHUB_REPOSITORY", "someone/swarmc");
     vsix.env("SWARMC_NODE_MODULES", programs().join("node_modules")).env("PYTHONDONTWRITEBYTECODE", "1");
     let files = run(&mut vsix).lines().map(PathBuf::from).collect();
     Packages { folder, files }
@@ -148,7 +147,7 @@ fn packages_bring_the_program_and_one_does_not() {
     };
     assert_eq!(program("universal"), []);
     for machine in [machine(), alpine] {
-        assert_eq!(program(&machine), [("extension/bin/swarmc".to_owned(), 0o755)]);
+        assert_eq!(program(&machine), ["swarmc", "swarmc-shim"].map(|name| (format!("extension/bin/{name}"), 0o755)));
         let manifest = read_package(&path(&machine), "extension.vsixmanifest");
         assert!(manifest.contains(&format!("TargetPlatform=\"{machine}\"")), "{manifest}");
     }

@@ -56,12 +56,16 @@ fn interest_bit(interest: Interest) -> u8 {
 pub(crate) struct Registered<'e, F: AsFd> {
     events: &'e EventLoop,
     fd: F,
+    /// The task, and what it waits for.
+    data: u64,
+    flags: EventFlags,
+    is_paused: bool,
 }
 
 impl<F: AsFd> Drop for Registered<'_, F> {
     fn drop(&mut self) {
         // A process that is being started may share the descriptor for a moment: closing it would not be enough.
-        let _ = epoll::delete(&self.events.epoll, self.fd.as_fd());
+        self.pause();
     }
 }
 
@@ -69,6 +73,19 @@ impl<F: AsFd> Registered<'_, F> {
     /// What is waited for.
     pub(crate) fn get(&self) -> &F {
         &self.fd
+    }
+
+    /// Nothing of it is reported until [`Registered::resume`], not even that it was closed.
+    pub(crate) fn pause(&mut self) {
+        if !std::mem::replace(&mut self.is_paused, true) {
+            let _ = epoll::delete(&self.events.epoll, self.fd.as_fd());
+        }
+    }
+
+    /// It is reported again, as at first. Where the system has no room for that, the next call may succeed.
+    pub(crate) fn resume(&mut self) {
+        let data = EventData::new_u64(self.data);
+        self.is_paused = self.is_paused && epoll::add(&self.events.epoll, self.fd.as_fd(), data, self.flags).is_err();
     }
 }
 
@@ -224,7 +241,7 @@ impl EventLoop {
         // The interest takes the two lowest bits: there are four.
         let data = (self.current.get() as u64) << 2 | interest as u64;
         epoll::add(&self.epoll, fd.as_fd(), EventData::new_u64(data), flags)?;
-        Ok(Registered { events: self, fd })
+        Ok(Registered { events: self, fd, data, flags, is_paused: false })
     }
 
     /// Waits until something happens to a registered descriptor, the current task is woken, or `deadline` has passed.

@@ -146,11 +146,16 @@ impl Driver<'_> {
         if !self.world.is_real() || !folder.exists() {
             return;
         }
-        let durable = self.records.durable_later();
+        let durable = self.records.durable_in_time();
         match self.services.reactor.handle() {
             Ok(handle) => {
                 // Nothing waits for it, and what stays behind is removed with the run.
-                handle.spawn_blocking(move || durable() && remove_processes(&folder).is_ok());
+                let blocking = handle.clone();
+                handle.spawn(async move {
+                    if durable.await {
+                        blocking.spawn_blocking(move || remove_processes(&folder));
+                    }
+                });
             }
             Err(problem) => self.give_up(problem),
         }

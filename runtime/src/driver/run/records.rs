@@ -139,6 +139,12 @@ impl Records {
         move || durability.wait(last).is_ok()
     }
 
+    /// The same for a task that is in no hurry.
+    pub(super) fn durable_in_time(&self) -> impl Future<Output = bool> + Send + 'static {
+        let (durability, last) = (Arc::clone(&self.durability), self.seq);
+        async move { durability.wait_for_sync(last).await.is_ok() }
+    }
+
     /// Notes why the run cannot go on. False if it could not go on before.
     pub(super) fn give_up(&mut self, reason: String) -> bool {
         if self.broken.is_some() {

@@ -96,6 +96,13 @@ impl Durability {
 
     /// The same as [`Durability::wait`] for a task, whose thread goes on meanwhile: the background thread syncs it at once.
     pub(crate) async fn wait_async(&self, seq: u64) -> io::Result<()> {
+        self.request_sync(seq);
+        self.wait_for_sync(seq).await
+    }
+
+    /// Waits until record `seq` is durable, and asks for no sync: the background thread syncs a few milliseconds after
+    /// each record.
+    pub(crate) async fn wait_for_sync(&self, seq: u64) -> io::Result<()> {
         poll_fn(|context| {
             let mut progress = self.lock();
             if let Some(reached) = progress.sync_outcome(seq) {
@@ -103,8 +110,6 @@ impl Durability {
             }
             // Under the lock, so that no sync ends between the look and this.
             progress.waiting.push(context.waker().clone());
-            progress.is_urgent = true;
-            self.pending.notify_one();
             Poll::Pending
         })
         .await

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::future::Future;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin};
 use std::sync::Arc;
@@ -25,6 +25,7 @@ use crate::io::event_loop::{EventLoop, Inbox, Interest, Ready, Registered};
 use crate::io::proc_status::{boot_id, end_group, group_lives, start_time};
 use crate::types::cancel::Cancel;
 use crate::types::event::Process;
+use crate::types::observer::Stream;
 
 /// How long a process lives before it is worth recording: a survivor of a killed runner is found by its environment
 /// as well, and most processes of a moment never become one.
@@ -73,6 +74,15 @@ pub(crate) trait Sink {
     fn stdout(&mut self, bytes: &[u8]) -> bool;
     /// Bytes of its standard error.
     fn stderr(&mut self, bytes: &[u8]);
+    /// Whether it takes bytes now. While it does not, they stay in the pipes, and the process waits where those are full.
+    fn takes_output(&self) -> bool {
+        true
+    }
+    /// Moves bytes from the pipe of a stream to where they belong, unread: how many, and zero at the end of the stream.
+    /// None where it wants to be given the bytes.
+    fn take_from(&mut self, _: Stream, _: BorrowedFd<'_>) -> Option<rustix::io::Result<usize>> {
+        None
+    }
     /// The system has no room for it, and it waits beside so many others.
     fn report_waiting(&mut self, _: &str, _: usize) {}
     /// There is none though nothing else of the run takes any.
@@ -192,6 +202,7 @@ pub(crate) async fn run_process(
         pidfd: None,
         exited: None,
         linger: None,
+        paused: None,
         announce: Some(now + ANNOUNCE),
         watchdog: Watchdog::new(group, limits, now),
         large: false,
@@ -272,6 +283,8 @@ struct Running<'a> {
     exited: Option<Instant>,
     /// When to look at who holds its pipes beyond its end.
     linger: Option<Instant>,
+    /// Since when its pipes are not read.
+    paused: Option<Instant>,
     announce: Option<Instant>,
     watchdog: Watchdog,
     /// Whether its standard output has a large pipe.
@@ -332,6 +345,7 @@ impl<'a> Running<'a> {
                 self.send_input(now, sink);
             }
             self.enforce_limits(now, cancel, sink);
+            self.pace_reading(now, sink);
             if self.is_over(now) {
                 return self.watchdog.cause();
             }
@@ -346,6 +360,29 @@ impl<'a> Running<'a> {
         }
     }
 
+    /// Reads the pipes only while there is a place for what they hold.
+    fn pace_reading(&mut self, now: Instant, sink: &dyn Sink) {
+        let takes = sink.takes_output();
+        for pipe in [&mut self.stdout, &mut self.stderr].into_iter().flatten() {
+            match takes {
+                true => pipe.resume(),
+                false => pipe.pause(),
+            }
+        }
+        if !takes {
+            self.paused.get_or_insert(now);
+        } else if let Some(since) = self.paused.take() {
+            // What an ended process has left in its pipes is not given up for that.
+            self.exited = self.exited.map(|exited| exited + (now - since));
+            self.linger = self.linger.map(|_| now + LINGER);
+        }
+    }
+
+    /// When to look at who holds its pipes beyond its end, where they are read.
+    fn linger(&self) -> Option<Instant> {
+        self.linger.filter(|_| self.paused.is_none())
+    }
+
     /// Does what the time and the requested stop level ask for.
     fn enforce_limits(&mut self, now: Instant, cancel: &Cancel, sink: &mut dyn Sink) {
         if sink.due().is_some_and(|due| due <= now) {
@@ -357,7 +394,7 @@ impl<'a> Running<'a> {
             sink.report_alive(Process { group, started: start_time(group).unwrap_or(0), boot: boot_id() });
         }
         self.watchdog.enforce(now, self.exited.is_none(), cancel, sink);
-        if self.exited.is_some() && self.linger.is_some_and(|moment| moment <= now) {
+        if self.exited.is_some() && self.linger().is_some_and(|moment| moment <= now) {
             self.linger = None;
             if group_lives(self.group) {
                 self.watchdog.terminate_group(Cause::Exit, now);
@@ -386,7 +423,7 @@ impl<'a> Running<'a> {
     /// The next moment at which [`Running::enforce_limits`] has something to do.
     fn next_moment(&self, sink: &dyn Sink) -> Option<Instant> {
         let living = self.exited.is_none();
-        let moments = [sink.due(), self.announce.filter(|_| living), self.watchdog.next_moment(living), self.linger];
+        let moments = [sink.due(), self.announce.filter(|_| living), self.watchdog.next_moment(living), self.linger()];
         moments.into_iter().flatten().min()
     }
 
@@ -410,22 +447,25 @@ impl<'a> Running<'a> {
         let Some(pipe) = &self.stdout else {
             return;
         };
-        let Some(count) = read_pipe(pipe, buffer) else {
+        let taken = sink.take_from(Stream::Stdout, pipe.as_fd());
+        let is_taken = taken.is_some();
+        let Some(count) = count_read(taken.unwrap_or_else(|| rustix::io::read(pipe, &mut *buffer))) else {
             self.stdout = None;
             sink.hung_up();
             return;
         };
-        let bytes = &buffer[..count];
         if count > 0 {
-            let reported = sink.stdout(bytes);
+            let reported = !is_taken && sink.stdout(&buffer[..count]);
             self.watchdog.note_output(Some(reported), Instant::now());
         }
         if count >= SMALL_READ && !self.large {
             self.large = true;
             // Beyond what this user may have, the pipe stays as it is.
             let _ = fcntl_setpipe_size(pipe, LARGE_PIPE);
-            // The buffer is that of the thread: it grows once, for all its tasks.
-            buffer.resize(LARGE_READ, 0);
+            if !is_taken {
+                // The buffer is that of the thread: it grows once, for all its tasks.
+                buffer.resize(LARGE_READ, 0);
+            }
         }
     }
 
@@ -433,12 +473,16 @@ impl<'a> Running<'a> {
         let Some(pipe) = &self.stderr else {
             return;
         };
-        match read_pipe(pipe, buffer) {
+        let taken = sink.take_from(Stream::Stderr, pipe.as_fd());
+        let is_taken = taken.is_some();
+        match count_read(taken.unwrap_or_else(|| rustix::io::read(pipe, &mut *buffer))) {
             None => self.stderr = None,
             Some(0) => {}
             Some(count) => {
                 self.watchdog.note_output(None, Instant::now());
-                sink.stderr(&buffer[..count]);
+                if !is_taken {
+                    sink.stderr(&buffer[..count]);
+                }
             }
         }
     }
@@ -472,9 +516,9 @@ fn feed_pipe(pipe: impl AsFd, mut rest: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// Reads once; none at the end of the stream.
-fn read_pipe(pipe: impl AsFd, buffer: &mut [u8]) -> Option<usize> {
-    match rustix::io::read(pipe, buffer) {
+/// What one look at a pipe has brought; none at the end of the stream.
+fn count_read(read: rustix::io::Result<usize>) -> Option<usize> {
+    match read {
         Ok(0) => None,
         Ok(count) => Some(count),
         Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Some(0),

@@ -1,20 +1,22 @@
 //! The runner's end: starts a shim or comes back to one, and reads its process as if it were the runner's own.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::net::{RecvFlags, recv};
-use rustix::process::{Pid, Signal};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::reader::{Reader, is_cut};
 use super::{EndCause, Exit, FromRunner, FromShim, Hold, Living, Order, PROGRAM, Words, socket_path};
 use crate::io::children::{self, reap_child};
-use crate::io::event_loop::{Interest, Registered};
+use crate::io::event_loop::{EventLoop, Interest, Registered};
 use crate::io::home::create_private;
 use crate::io::proc_status::{boot_id, end_group, start_time};
 use crate::io::process::{
@@ -26,10 +28,10 @@ use crate::types::cancel::Cancel;
 use crate::types::event::Process;
 use crate::types::user_request::StopLevel;
 
-/// How long a shim may take to take a line.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How much is read before the shim hears of that, where more is there.
+const NOTED: u64 = 4 << 20;
 
-/// How long a shim may take to tell the end of a process that was killed.
+/// How long a shim may take to tell the end of a process that was killed, and to end after it.
 const STUCK: Duration = Duration::from_secs(5);
 
 /// The bytes that a shim has and its program has not read, beyond which it is passed no more: as much as a pipe holds.
@@ -53,7 +55,7 @@ pub(crate) async fn run_held_process(
 ) -> Result<End, String> {
     let failed = |error: io::Error| format!("`swarmc shim` cannot hold its process: {error}");
     let former = if hold.rejoins { find_former(hold) } else { Former::None };
-    let (stream, child) = match former {
+    let (stream, first, child) = match former {
         Former::Ended(exit) => {
             return match read_ended(hold, &exit, sink) {
                 Err(error) if is_cut(&error) => Ok(End { cause: Cause::Cut, exit: -1, signal: None }),
@@ -61,13 +63,13 @@ pub(crate) async fn run_held_process(
             };
         }
         Former::Lost => return Ok(End { cause: Cause::Lost(LOST), exit: -1, signal: None }),
-        Former::Lives(stream) => (stream, None),
+        Former::Lives(stream) => (stream, render_line(&FromRunner::Hello { epoch: hold.epoch }), None),
         Former::None => {
             cancel.set_waker(Some(poller.events.current_waker()));
             let started = start_shim(poller, launch, limits, hold, cancel, sink).await;
             cancel.set_waker(None);
             match started? {
-                Some((stream, child)) => (stream, Some(child)),
+                Some((stream, order, child)) => (stream, render_line(&order), Some(child)),
                 None => return Ok(End { cause: Cause::Cancelled, exit: -1, signal: None }),
             }
         }
@@ -75,7 +77,7 @@ pub(crate) async fn run_held_process(
     cancel.set_waker(Some(poller.events.current_waker()));
     let outcome = match poller.events.register(stream, Interest::Stdout) {
         Ok(lines) => {
-            let mut following = Following::new(lines);
+            let mut following = Following::new(lines, first);
             let outcome = following.follow(poller, limits, cancel, sink, hold).await;
             if matches!(outcome, Ok(End { cause: Cause::Cut, .. })) {
                 following.stop(poller).await;
@@ -90,11 +92,25 @@ pub(crate) async fn run_held_process(
     };
     cancel.set_waker(None);
     if let Some(child) = child {
-        // It ends with its process.
-        reap_child(child);
+        reap_shim(child, &poller.events).await;
     }
     poller.events.forget();
     outcome
+}
+
+/// Waits for a shim, which ends with its process, and ends one that does not.
+async fn reap_shim(mut child: Child, events: &EventLoop) {
+    let pid = Pid::from_child(&child);
+    if let Ok(None) = child.try_wait() {
+        let handle = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from);
+        let ended = handle.and_then(|handle| events.register(handle, Interest::Exit));
+        let until = Instant::now() + STUCK;
+        // Other events of the task end a wait early.
+        while ended.is_ok() && Instant::now() < until && !events.next(Some(until)).await.has(Interest::Exit) {}
+        // Where it has ended, it is there all the same until it is reaped.
+        let _ = kill_process(pid, Signal::KILL);
+    }
+    reap_child(child);
 }
 
 /// What a former runner has left of a process.
@@ -158,10 +174,7 @@ pub(super) fn read_exit(folder: &Path) -> Option<Exit> {
 
 /// Comes back to the shim that holds the process, where one does.
 fn connect(hold: &Hold) -> Option<UnixStream> {
-    let stream = through(&socket_path(&hold.folder), UnixStream::connect).ok()?;
-    stream.set_write_timeout(Some(PATIENCE)).ok()?;
-    say(&stream, &FromRunner::Hello { epoch: hold.epoch }).ok()?;
-    Some(stream)
+    through(&socket_path(&hold.folder), UnixStream::connect).ok()
 }
 
 /// Starts a shim, which starts the program.
@@ -172,7 +185,7 @@ async fn start_shim(
     hold: &Hold,
     cancel: &Cancel,
     sink: &mut dyn Sink,
-) -> Result<Option<(UnixStream, Child)>, String> {
+) -> Result<Option<(UnixStream, Order, Child)>, String> {
     let failed = |error: io::Error| format!("`swarmc shim` cannot be started: {error}");
     let program = PROGRAM.get().ok_or("no program holds processes")?;
     // What a shim left that could not go on.
@@ -184,7 +197,7 @@ async fn start_shim(
         let stdin = other.try_clone().map_err(|error| Refused::from_error(program, &error))?;
         let mut command = Command::new(program);
         // The folder is an argument for people who look at the list of processes.
-        command.arg(SHIM).arg(&hold.folder).env_clear().current_dir("/");
+        command.arg0("swarmc").arg(SHIM).arg(&hold.folder).env_clear().current_dir("/");
         command.stdin(stdin).stdout(Stdio::null()).stderr(Stdio::null());
         children::start_child(|| command.spawn()).map_err(|error| Refused::from_error(program, &error))
     };
@@ -209,23 +222,25 @@ async fn start_shim(
         install: launch.install.map(str::to_owned),
         epoch: hold.epoch,
     };
-    ours.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
-    say(&ours, &order).map_err(failed)?;
-    Ok(Some((ours, child)))
+    Ok(Some((ours, order, child)))
 }
 
 fn absolute(directory: &Path) -> std::path::PathBuf {
     std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
 }
 
-fn say(mut stream: &UnixStream, line: &impl serde::Serialize) -> io::Result<()> {
-    stream.write_all((serde_json::to_string(line)? + "\n").as_bytes())
+fn render_line(line: &impl serde::Serialize) -> Vec<u8> {
+    (serde_json::to_string(line).expect("texts and numbers are JSON") + "\n").into_bytes()
 }
 
 /// A process that is read while it lives.
 struct Following<'e> {
     lines: Registered<'e, UnixStream>,
     begun: Vec<u8>,
+    /// What the shim is told as soon as there is room for it: a shim that was stopped must not hold up the thread.
+    outbox: Vec<u8>,
+    /// Wakes the task when there is room; none before it was missing.
+    room: Option<Registered<'e, UnixStream>>,
     reader: Option<Reader>,
     living: Option<Living>,
     watchdog: Option<Watchdog>,
@@ -233,6 +248,10 @@ struct Following<'e> {
     announce: Option<Instant>,
     /// The bytes of both streams that there are.
     came: [u64; 2],
+    /// Whether the shim waits to hear that they are read.
+    owes_word: bool,
+    /// The bytes that the shim knows to be read.
+    noted: u64,
     ended: Option<Exit>,
     /// What it is to read next begins with so many bytes that the shim has already.
     passed: usize,
@@ -250,15 +269,19 @@ struct Following<'e> {
 }
 
 impl<'e> Following<'e> {
-    fn new(lines: Registered<'e, UnixStream>) -> Following<'e> {
+    fn new(lines: Registered<'e, UnixStream>, first: Vec<u8>) -> Following<'e> {
         Following {
             lines,
             begun: Vec::new(),
+            outbox: first,
+            room: None,
             reader: None,
             living: None,
             watchdog: None,
             announce: None,
             came: [0; 2],
+            owes_word: false,
+            noted: 0,
             ended: None,
             passed: 0,
             heard: 0,
@@ -273,7 +296,7 @@ impl<'e> Following<'e> {
     /// Reads the process to its end.
     async fn follow(
         &mut self,
-        poller: &Poller,
+        poller: &'e Poller,
         limits: Limits,
         cancel: &Cancel,
         sink: &mut dyn Sink,
@@ -297,6 +320,7 @@ impl<'e> Following<'e> {
                 step => step.map_err(failed)?,
             };
             self.catch_up(sink);
+            self.flush(poller);
             if has_read {
                 // Others have their turn in between.
                 poller.events.next(Some(Instant::now())).await;
@@ -347,13 +371,27 @@ impl<'e> Following<'e> {
         self.announce = None;
     }
 
-    fn stream(&self) -> &UnixStream {
-        self.lines.get()
+    fn say(&mut self, line: &FromRunner) {
+        self.outbox.extend_from_slice(&render_line(line));
     }
 
-    fn say(&mut self, line: &FromRunner) {
-        // A line that is written in part would be read as another one.
-        self.is_broken |= !self.is_broken && say(self.stream(), line).is_err();
+    /// Sends what there is room for.
+    fn flush(&mut self, poller: &'e Poller) {
+        while !self.outbox.is_empty() && !self.is_broken {
+            match send(self.lines.get(), &self.outbox, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(count) => _ = self.outbox.drain(..count),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if self.room.is_some() => return,
+                Err(Errno::AGAIN) => {
+                    let room = self.lines.get().try_clone();
+                    // Where it has become free meanwhile, that is reported at once.
+                    self.room = room.and_then(|room| poller.events.register(room, Interest::Stdin)).ok();
+                    self.is_broken = self.room.is_none();
+                    return;
+                }
+                Err(_) => self.is_broken = true,
+            }
+        }
     }
 
     /// Passes on what the program is to read. What it has not read stays the sink's, as with a pipe: that holds up those
@@ -457,8 +495,9 @@ impl<'e> Following<'e> {
         for line in lines.split(|&byte| byte == b'\n') {
             match serde_json::from_slice(line) {
                 Ok(FromShim::Lives(living)) => self.begin(living, sink, (limits, now), hold)?,
-                Ok(FromShim::Came(came)) => self.came = came,
+                Ok(FromShim::Came(came)) => (self.came, self.owes_word) = (came, true),
                 Ok(FromShim::Heard { bytes, is_gone }) => {
+                    self.owes_word = true;
                     self.note_heard(bytes, sink);
                     self.is_gone |= is_gone;
                 }
@@ -466,16 +505,9 @@ impl<'e> Following<'e> {
                     self.came = exit.came;
                     self.ended = Some(exit);
                 }
-                // A line that the shim had no room for is told again.
+                // What another version tells beside.
                 Err(_) => {}
             }
-        }
-        if whole > 0
-            && self.passed > 0
-            && let Some(read) = self.reader.as_ref().map(|reader| reader.read)
-        {
-            // The shim tells again what it had no room for: what the program has read since.
-            self.say(&FromRunner::Read(read));
         }
         Ok((is_over, whole > 0))
     }
@@ -504,15 +536,17 @@ impl<'e> Following<'e> {
     /// Reads a piece; whether there was one.
     fn read(&mut self, sink: &mut dyn Sink) -> io::Result<bool> {
         let Some(reader) = &mut self.reader else { return Ok(false) };
-        let Some(reported) = reader.read_piece(self.came, sink)? else { return Ok(false) };
-        if let Some(watchdog) = &mut self.watchdog {
+        let piece = reader.read_piece(self.came, sink)?;
+        let read = reader.read;
+        if let (Some(reported), Some(watchdog)) = (piece, &mut self.watchdog) {
             watchdog.note_output(reported, Instant::now());
         }
-        let read = reader.read;
-        if self.ended.is_none() {
+        let (is_whole, count) = (read == self.came, read.iter().sum::<u64>());
+        if self.ended.is_none() && (is_whole && self.owes_word || count >= self.noted + NOTED) {
+            (self.owes_word, self.noted) = (self.owes_word && !is_whole, count);
             self.say(&FromRunner::Read(read));
         }
-        Ok(true)
+        Ok(piece.is_some())
     }
 
     /// The process has ended, and everything is read.
@@ -559,5 +593,37 @@ impl<'e> Following<'e> {
             // The shim leads a session, and so a group. Where it has ended there is none.
             end_group(process, Signal::KILL);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader};
+
+    use super::*;
+
+    #[test]
+    fn a_shim_that_is_stopped_holds_up_no_thread_and_hears_everything_when_it_goes_on() {
+        let poller = Poller::new().unwrap();
+        let (ours, other) = UnixStream::pair().unwrap();
+        let words = "x".repeat(4 << 20);
+        let heard = poller.block_on(async {
+            let mut following = Following::new(poller.events.register(ours, Interest::Stdout).unwrap(), Vec::new());
+            following.say(&FromRunner::Write(words.clone()));
+            following.say(&FromRunner::Close);
+            // This returns though nothing is read.
+            following.flush(&poller);
+            assert!(!following.outbox.is_empty() && !following.is_broken);
+            let hears = std::thread::spawn(|| BufReader::new(other).lines().take(2).collect::<io::Result<Vec<_>>>());
+            while !following.outbox.is_empty() {
+                poller.events.next(None).await;
+                following.flush(&poller);
+            }
+            hears.join().unwrap().unwrap()
+        });
+        assert_eq!(
+            heard,
+            [FromRunner::Write(words), FromRunner::Close].map(|line| serde_json::to_string(&line).unwrap())
+        );
     }
 }

@@ -105,9 +105,10 @@ struct Order {
     epoch: u64,
 }
 
-/// Words of the system as JSON: nearly all are text, and are written as such.
+/// Words of the system as JSON: nearly all are text, and are written as such. Each says which: to find that out by a try
+/// takes much more code, of which each shim has its part in memory.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(rename_all = "snake_case")]
 enum Words {
     Text(String),
     Bytes(Vec<u8>),

@@ -42,11 +42,13 @@ impl Reader {
     /// Reads one piece of one of the streams, which have these lengths. None where all is read; else whether the process
     /// has reported its result, where it was standard output.
     pub(super) fn read_piece(&mut self, came: [u64; 2], sink: &mut dyn Sink) -> io::Result<Option<Option<bool>>> {
-        self.buffer.resize(PIECE, 0);
         let Some(number) = (0..2).find(|&number| self.read[number] < came[number]) else { return Ok(None) };
         let room = usize::try_from(came[number] - self.read[number]).map_or(PIECE, |left| left.min(PIECE));
+        // Most programs put out little, and memory that was never used is slow at first.
+        self.buffer.resize(self.buffer.len().max(room), 0);
         let count = self.files[number].read_at(&mut self.buffer[..room], self.read[number])?;
         if count == 0 {
+            // Only a file that was cut from outside is shorter than it was said to be.
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         self.read[number] += count as u64;

@@ -44,12 +44,12 @@ pub fn serve_shim() -> Result<(), String> {
     // Its memory has the values of secrets: no process of the same user may read it.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|error| failed(error.into()))?;
     let mut runner = take_stdin().map_err(failed)?;
-    let order = read_order(&mut runner).map_err(failed)?;
+    let (order, rest) = read_order(&mut runner).map_err(failed)?;
     // Another runner starts an attempt again whose shim did not listen yet: this one must not start it as well.
     if is_closed(&runner) {
         return Err("its runner is gone".to_owned());
     }
-    let spools = Spools::new(&order, runner).map_err(failed)?;
+    let spools = Spools::new(&order, runner, rest).map_err(failed)?;
     let socket = socket_path(&order.folder);
     let listener = through(&socket, UnixListener::bind).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
@@ -68,12 +68,11 @@ fn is_closed(runner: &UnixStream) -> bool {
     matches!(recv(runner, &mut [0; 1][..], RecvFlags::DONTWAIT | RecvFlags::PEEK), Ok((0, _)))
 }
 
-/// The order, without a byte of what follows it.
-fn read_order(runner: &mut UnixStream) -> io::Result<Order> {
-    let mut line = Vec::new();
-    // Nothing follows before the program lives.
-    BufReader::new(runner).read_until(b'\n', &mut line)?;
-    Ok(serde_json::from_slice(&line)?)
+/// The order, and what came of the lines that follow it.
+fn read_order(runner: &mut UnixStream) -> io::Result<(Order, Vec<u8>)> {
+    let (mut line, mut reader) = (Vec::new(), BufReader::new(runner));
+    reader.read_until(b'\n', &mut line)?;
+    Ok((serde_json::from_slice(&line)?, reader.buffer().to_vec()))
 }
 
 fn hold(order: Order, spools: Spools, listener: UnixListener) -> io::Result<()> {

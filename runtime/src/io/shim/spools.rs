@@ -3,25 +3,30 @@
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use memchr::memchr;
 use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::pipe::{SpliceFlags, splice};
 use rustix::process::{Pid, getpid};
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::{EndCause, FromRunner, FromShim, Living, Order, Words};
 use crate::io::children::reap_orphans;
 use crate::io::process::{Sink, StdinDialogue};
 use crate::types::cancel::Cancel;
 use crate::types::event::Process;
+use crate::types::observer::Stream;
 use crate::types::user_request::StopLevel;
 
 /// The bytes of a stream that a runner may not have read yet before the program has to wait.
@@ -32,6 +37,18 @@ const KEPT: u64 = 256 << 20;
 
 /// How much of a file is given back at once.
 const PIECE: u64 = 16 << 20;
+
+/// The bytes that are moved at once: as many as the largest pipe holds.
+const MOVED: usize = 1 << 20;
+
+/// Where less than this comes at once, and comes again within a moment, more gathers in the pipe before it is taken: a
+/// program that writes much in small pieces costs a fraction then. It hardly ever waits, as a pipe holds as much or more.
+const LITTLE: usize = 64 << 10;
+const MOMENT: Duration = Duration::from_millis(1);
+const REST: Duration = Duration::from_micros(200);
+
+/// The bytes of a connection that are taken at once.
+const HEARD: usize = 8 * 1024;
 
 /// What a hole in a file is a multiple of.
 const BLOCK: u64 = 64 << 10;
@@ -55,13 +72,23 @@ struct Spool {
     read: u64,
     /// What lies before this byte was given back to the disk.
     given_back: u64,
+    /// What was read of the program, and is still to be written.
+    pending: Vec<u8>,
 }
 
 /// What one shim has.
 pub(super) struct Spools {
     out: Spool,
     err: Spool,
-    input: File,
+    /// What a program was told that is talked with.
+    input: Option<File>,
+    /// Whether bytes can be moved from a pipe into these files.
+    moves: bool,
+    /// Since when the disk takes nothing, and when it is tried again.
+    full_since: Option<Instant>,
+    retry: Option<Instant>,
+    /// Until when more gathers in the pipes.
+    rest: Option<Instant>,
     /// What the program is to read next, and whether nothing follows.
     unread: Vec<u8>,
     is_closed: bool,
@@ -99,15 +126,38 @@ struct Connection {
     stream: UnixStream,
     /// What came of a line that is not whole.
     begun: Vec<u8>,
-    /// Whether it was told less than there is.
-    is_behind: bool,
+    /// What it was told last.
+    told: Progress,
+    /// Whether it still reads that: it hears of more when it has.
+    is_reading: bool,
+}
+
+/// How far the program is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Progress {
+    /// The bytes of both streams.
+    came: [u64; 2],
+    /// The bytes of this runner that the program has read.
+    heard: u64,
+    /// Whether the program takes no part in the talk any more.
+    is_gone: bool,
+}
+
+impl Connection {
+    fn new(stream: UnixStream) -> Connection {
+        Connection { stream, begun: Vec::new(), told: Progress::default(), is_reading: false }
+    }
 }
 
 impl Spools {
-    pub(super) fn new(order: &Order, runner: UnixStream) -> io::Result<Spools> {
+    /// The files of a process, and its first runner, of which `begun` has come behind the order.
+    pub(super) fn new(order: &Order, runner: UnixStream, begun: Vec<u8>) -> io::Result<Spools> {
         let create =
-            |name: &str| OpenOptions::new().append(true).create_new(true).mode(0o600).open(order.folder.join(name));
-        let spool = |name: &str| Ok::<_, io::Error>(Spool { file: create(name)?, came: 0, read: 0, given_back: 0 });
+            |name: &str| OpenOptions::new().write(true).create_new(true).mode(0o600).open(order.folder.join(name));
+        let spool = |name: &str| {
+            let file = create(name)?;
+            Ok::<_, io::Error>(Spool { file, came: 0, read: 0, given_back: 0, pending: Vec::new() })
+        };
         let variable = |name: &str| {
             let is_meant = |word: &Words| matches!(word, Words::Text(text) if text == name);
             match order.environment.iter().rev().find(|(other, _)| is_meant(other)) {
@@ -116,18 +166,22 @@ impl Spools {
             }
         };
         let now = Instant::now();
-        let input = create("in")?;
-        Ok(Spools {
+        let input = order.talks.then(|| create("in")).transpose()?;
+        let mut spools = Spools {
             out: spool("out")?,
             err: spool("err")?,
             input,
+            moves: true,
+            full_since: None,
+            retry: None,
+            rest: None,
             unread: Vec::new(),
             is_closed: false,
             talks: order.talks,
             told: 0,
             heard: 0,
             is_gone: false,
-            connection: Some(Connection { stream: runner, begun: Vec::new(), is_behind: false }),
+            connection: Some(Connection { begun, ..Connection::new(runner) }),
             run: order.run.clone(),
             epoch: order.epoch,
             living: None,
@@ -143,7 +197,9 @@ impl Spools {
             last_output: now,
             alone_since: None,
             next_sweep: now + SWEEP,
-        })
+        };
+        spools.take_lines(0);
+        Ok(spools)
     }
 
     /// Whether no runner is there.
@@ -174,7 +230,8 @@ impl Spools {
         self.lose_runner();
         self.epoch = epoch;
         (self.out.read, self.err.read) = (self.out.given_back, self.err.given_back);
-        self.connection = Some(Connection { stream, begun: Vec::new(), is_behind: false });
+        let told = Progress { came: self.came(), ..Progress::default() };
+        self.connection = Some(Connection { told, ..Connection::new(stream) });
         self.alone_since = None;
         if let Some(living) = self.living() {
             self.tell(&FromShim::Lives(living));
@@ -198,18 +255,23 @@ impl Spools {
         }
     }
 
-    /// Tells how much there is, where the runner listens: what it does not hear now it hears when it has read.
+    /// Tells how much there is and what the program has read, unless the runner still reads what it was told of last: it
+    /// says when it has.
     fn tell_progress(&mut self) {
-        let mut lines = vec![FromShim::Came(self.came())];
-        lines.extend(self.talks.then_some(FromShim::Heard { bytes: self.heard, is_gone: self.is_gone }));
-        let Some(connection) = &mut self.connection else { return };
-        let line: String =
+        let progress = Progress { came: self.came(), heard: self.heard, is_gone: self.is_gone };
+        let Some(connection) = self.connection.as_mut().filter(|known| !known.is_reading && known.told != progress)
+        else {
+            return;
+        };
+        let mut lines = vec![FromShim::Came(progress.came)];
+        lines.extend(self.talks.then_some(FromShim::Heard { bytes: progress.heard, is_gone: progress.is_gone }));
+        (connection.told, connection.is_reading) = (progress, true);
+        let lines: String =
             lines.iter().map(|line| serde_json::to_string(line).expect("numbers are JSON") + "\n").collect();
-        // A line is far shorter than what a socket takes at once.
-        match send(&connection.stream, line.as_bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-            Ok(count) => connection.is_behind = count < line.len(),
-            Err(rustix::io::Errno::AGAIN) => connection.is_behind = true,
-            Err(_) => self.lose_runner(),
+        // There is room for them: the runner has taken the lines before.
+        let sent = send(&connection.stream, lines.as_bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        if sent != Ok(lines.len()) {
+            self.lose_runner();
         }
     }
 
@@ -232,33 +294,37 @@ impl Spools {
 
     /// Takes what the runner has said.
     pub(super) fn hear(&mut self) {
-        let mut buffer = vec![0; 64 * 1024];
+        let mut buffer = [0; HEARD];
         while let Some(connection) = &mut self.connection {
             match recv(&connection.stream, &mut buffer[..], RecvFlags::DONTWAIT) {
                 Ok((0, _)) => self.lose_runner(),
                 Ok((count, _)) => {
+                    let searched = connection.begun.len();
                     connection.begun.extend_from_slice(&buffer[..count]);
                     if connection.begun.len() > LONGEST {
                         return self.lose_runner();
                     }
-                    self.take_lines();
+                    self.take_lines(searched);
                 }
-                Err(rustix::io::Errno::INTR) => {}
-                Err(rustix::io::Errno::AGAIN) => return,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
                 Err(_) => self.lose_runner(),
             }
         }
     }
 
-    fn take_lines(&mut self) {
+    /// Takes the whole lines that came; none ends before the byte `searched`.
+    fn take_lines(&mut self, mut searched: usize) {
         while let Some(connection) = &mut self.connection
-            && let Some(end) = connection.begun.iter().position(|&byte| byte == b'\n')
+            && let from = std::mem::take(&mut searched)
+            && let Some(end) = memchr(b'\n', &connection.begun[from..])
         {
-            let line: Vec<u8> = connection.begun.drain(..=end).collect();
+            let line: Vec<u8> = connection.begun.drain(..=from + end).collect();
             match serde_json::from_slice(&line) {
                 Ok(FromRunner::Write(text)) => {
                     // What was written down was said, whatever becomes of the runner.
-                    if self.input.write_all(describe_messages(&text).as_bytes()).is_err() {
+                    let heads = describe_messages(&text);
+                    if self.input.as_mut().is_some_and(|input| input.write_all(heads.as_bytes()).is_err()) {
                         self.end_for(EndCause::Disk);
                     }
                     self.told += text.len() as u64;
@@ -270,9 +336,12 @@ impl Spools {
                     self.wake();
                 }
                 Ok(FromRunner::Read([out, err])) => {
+                    connection.is_reading = false;
+                    let waited = !self.has_place();
                     (self.out.read, self.err.read) = (self.out.read.max(out), self.err.read.max(err));
-                    if self.connection.as_ref().is_some_and(|connection| connection.is_behind) {
-                        self.tell_progress();
+                    self.tell_progress();
+                    if waited {
+                        self.wake();
                     }
                 }
                 Ok(FromRunner::Stop) => self.end_for(EndCause::Stopped),
@@ -282,15 +351,6 @@ impl Spools {
                 Ok(FromRunner::Hello { .. } | FromRunner::Ask) | Err(_) => self.lose_runner(),
             }
         }
-    }
-
-    /// Waits so long for the runner to say something, and takes that.
-    fn hear_for(&mut self, patience: Duration) {
-        let Some(connection) = &self.connection else { return std::thread::sleep(patience) };
-        let timeout = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: i64::from(patience.subsec_nanos()) };
-        // Interrupted by a signal: the caller looks again.
-        let _ = poll(&mut [PollFd::new(&connection.stream, PollFlags::IN)], Some(&timeout));
-        self.hear();
     }
 
     /// When the program is to end while no runner is there, and why; none where one is, or it ends already.
@@ -303,45 +363,111 @@ impl Spools {
         [idle, deadline, orphaned].into_iter().flatten().min_by_key(|(due, _)| *due)
     }
 
-    /// Keeps what came on one stream, and tells the runner.
-    fn keep(&mut self, which: fn(&mut Spools) -> &mut Spool, bytes: &[u8]) {
-        self.last_output = Instant::now();
-        let full_since = Instant::now();
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            match which(self).file.write(rest) {
-                Ok(count) => {
-                    which(self).came += count as u64;
-                    rest = &rest[count..];
+    fn spool(&mut self, stream: Stream) -> &mut Spool {
+        match stream {
+            Stream::Stdout => &mut self.out,
+            Stream::Stderr => &mut self.err,
+        }
+    }
+
+    /// Whether there is a place for more of the program's output: the disk takes it, and a runner that reads more slowly
+    /// than the program writes holds it up, as a pipe does. An end that was asked for waits for neither.
+    fn has_place(&self) -> bool {
+        let is_unread = |spool: &Spool| spool.came - spool.read.min(spool.came) > WINDOW;
+        let waits = self.retry.or(self.rest).is_some()
+            || self.connection.is_some() && (is_unread(&self.out) || is_unread(&self.err));
+        !waits || self.cancel.requested_level().is_some()
+    }
+
+    /// Moves what a pipe holds into the file of its stream; none where it is to be read.
+    fn move_from(&mut self, stream: Stream, pipe: BorrowedFd<'_>) -> Option<rustix::io::Result<usize>> {
+        if !self.moves {
+            return None;
+        }
+        let spool = self.spool(stream);
+        let mut end = spool.came;
+        match splice(pipe, None, &spool.file, Some(&mut end), MOVED, SpliceFlags::NONBLOCK) {
+            Ok(0) => Some(Ok(0)),
+            Ok(count) => {
+                spool.came += count as u64;
+                self.note_kept(stream, count);
+                Some(Ok(count))
+            }
+            Err(error @ (Errno::AGAIN | Errno::INTR)) => Some(Err(error)),
+            // Not every file system can.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                self.moves = false;
+                None
+            }
+            // What the disk does not take stays in the pipe.
+            Err(_) => self.waits_for_disk().then_some(Err(Errno::AGAIN)),
+        }
+    }
+
+    /// Writes what was read, as far as the disk takes it.
+    fn keep(&mut self, stream: Stream, bytes: &[u8]) {
+        let spool = self.spool(stream);
+        spool.pending.extend_from_slice(bytes);
+        let mut written = 0;
+        while written < spool.pending.len() {
+            match spool.file.write_at(&spool.pending[written..], spool.came) {
+                Ok(count) if count > 0 => {
+                    spool.came += count as u64;
+                    written += count;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // The program waits meanwhile: nothing of it is dropped.
-                Err(_) if full_since.elapsed() < DISK_PATIENCE && self.cancel.requested_level().is_none() => {
-                    self.hear_for(PAUSE);
-                }
-                Err(_) => return self.end_for(EndCause::Disk),
+                _ => break,
             }
         }
-        self.tell_progress();
-        // A runner that reads more slowly than the program writes holds it up, as a pipe does.
-        while self.connection.is_some() && self.cancel.requested_level().is_none() && {
-            let spool = which(self);
-            spool.came - spool.read.min(spool.came) > WINDOW
-        } {
-            self.hear_for(PAUSE);
+        spool.pending.drain(..written);
+        let is_written = spool.pending.is_empty();
+        if written > 0 {
+            self.note_kept(stream, written);
         }
-        which(self).give_back();
+        if !is_written && !self.waits_for_disk() {
+            self.spool(stream).pending.clear();
+        }
+    }
+
+    /// So many bytes of a stream are in its file.
+    fn note_kept(&mut self, stream: Stream, count: usize) {
+        let now = Instant::now();
+        let before = std::mem::replace(&mut self.last_output, now);
+        self.full_since = None;
+        self.spool(stream).give_back();
+        match count < LITTLE && now - before < MOMENT {
+            true => self.rest = Some(now + REST),
+            false => self.tell_progress(),
+        }
+    }
+
+    /// What has gathered meanwhile is taken.
+    fn end_rest(&mut self) {
+        self.rest = None;
+        self.tell_progress();
+    }
+
+    /// The disk takes nothing. Whether the program waits for it: nothing is dropped meanwhile.
+    fn waits_for_disk(&mut self) -> bool {
+        let now = Instant::now();
+        if *self.full_since.get_or_insert(now) + DISK_PATIENCE <= now {
+            self.end_for(EndCause::Disk);
+        }
+        let waits = self.cancel.requested_level().is_none();
+        self.retry = waits.then_some(now + PAUSE);
+        waits
     }
 }
 
 /// What a later runner needs of the messages of a dialogue: their names, and no more, for some hold the token of the attempt.
 fn describe_messages(text: &str) -> String {
     #[derive(Serialize, Deserialize)]
-    struct Head {
-        id: Option<serde_json::Value>,
+    struct Head<'t> {
+        #[serde(borrow)]
+        id: Option<&'t RawValue>,
         method: Option<String>,
     }
-    let heads = text.lines().filter_map(|line| serde_json::from_str::<Head>(line).ok());
+    let heads = text.lines().filter_map(|line| serde_json::from_str::<Head<'_>>(line).ok());
     heads.filter_map(|head| Some(serde_json::to_string(&head).ok()? + "\n")).collect()
 }
 
@@ -375,13 +501,21 @@ impl<'s> Keeper<'s> {
 
 impl Sink for Keeper<'_> {
     fn stdout(&mut self, bytes: &[u8]) -> bool {
-        self.spools.borrow_mut().keep(|spools| &mut spools.out, bytes);
+        self.spools.borrow_mut().keep(Stream::Stdout, bytes);
         // What it has reported is the runner's to read.
         false
     }
 
     fn stderr(&mut self, bytes: &[u8]) {
-        self.spools.borrow_mut().keep(|spools| &mut spools.err, bytes);
+        self.spools.borrow_mut().keep(Stream::Stderr, bytes);
+    }
+
+    fn takes_output(&self) -> bool {
+        self.spools.borrow().has_place()
+    }
+
+    fn take_from(&mut self, stream: Stream, pipe: BorrowedFd<'_>) -> Option<rustix::io::Result<usize>> {
+        self.spools.borrow_mut().move_from(stream, pipe)
     }
 
     fn report_start(&mut self, group: Pid) {
@@ -397,7 +531,8 @@ impl Sink for Keeper<'_> {
 
     fn due(&self) -> Option<Instant> {
         let spools = self.spools.borrow();
-        Some(spools.lone_end().map_or(spools.next_sweep, |(due, _)| due.min(spools.next_sweep)))
+        let moments = [spools.lone_end().map(|(due, _)| due), spools.retry, spools.rest, Some(spools.next_sweep)];
+        moments.into_iter().flatten().min()
     }
 
     fn tick(&mut self, now: Instant) {
@@ -405,6 +540,13 @@ impl Sink for Keeper<'_> {
         if spools.next_sweep <= now {
             spools.next_sweep = now + SWEEP;
             reap_orphans();
+        }
+        if spools.rest.is_some_and(|rest| rest <= now) {
+            spools.end_rest();
+        }
+        if spools.retry.take_if(|retry| *retry <= now).is_some() {
+            spools.keep(Stream::Stdout, &[]);
+            spools.keep(Stream::Stderr, &[]);
         }
         if let Some((due, cause)) = spools.lone_end()
             && due <= now
