@@ -1,6 +1,8 @@
 //! Agents that outlive their runner: what `resume` makes of an attempt whose processes a shim holds, for each way in which
 //! the runner, the shim, the machine or the agent can end first.
 
+mod members;
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

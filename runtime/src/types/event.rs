@@ -321,6 +321,15 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reserved: Option<Reserved>,
     },
+    /// A turn that an earlier runner had begun goes on in this one, as in [`Event::AttemptRejoined`].
+    TurnRejoined {
+        /// Which swarm.
+        #[serde(flatten)]
+        swarm: AttemptId,
+        /// Which turn.
+        #[serde(flatten)]
+        turn: TurnId,
+    },
     /// A model answered, or did not. Dropped when the turn is not the current one.
     TurnEnded {
         /// Which swarm.

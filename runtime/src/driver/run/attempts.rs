@@ -1,6 +1,6 @@
 //! Attempts, from the order to start one to the record of its end.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::driver::Driver;
@@ -18,7 +18,7 @@ use crate::types::usage::compute_cost;
 const RESUMED: &str = "resumed";
 
 /// Makes room for the processes of an attempt that starts: what an earlier start of it left is ended and removed.
-fn begin_folder(job: &Job) -> Result<(), String> {
+pub(super) fn begin_folder(job: &Job) -> Result<(), String> {
     let Some(survival) = &job.survival else { return Ok(()) };
     let failed = |error: std::io::Error| format!("`{}` cannot be cleared: {error}", survival.folder.display());
     remove_processes(&survival.folder).map_err(failed)?;
@@ -31,7 +31,7 @@ fn begin_folder(job: &Job) -> Result<(), String> {
 }
 
 /// Ends what is held in the folder of an attempt, and removes the folder.
-fn remove_processes(folder: &Path) -> std::io::Result<()> {
+pub(super) fn remove_processes(folder: &Path) -> std::io::Result<()> {
     stop_shims(folder);
     match std::fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
@@ -145,10 +145,9 @@ impl Driver<'_> {
         true
     }
 
-    /// Removes what lies of the processes of an attempt, once the record of its end is on disk: until then another runner
-    /// may need it.
-    fn forget_processes(&mut self, step: &StepId, attempt: u32) {
-        let folder = self.outputs.layout.processes_folder(step, attempt);
+    /// Removes what lies in `folder` of the processes of an attempt or a turn, once the record of its end is on disk: until
+    /// then another runner may need it.
+    pub(super) fn forget_processes(&mut self, folder: PathBuf) {
         if !self.world.is_real() || !folder.exists() {
             return;
         }
@@ -179,7 +178,7 @@ impl Driver<'_> {
         // Ahead of the record, whose number it notes.
         self.note_end(&step);
         self.record(Event::AttemptEnded { step: step.clone(), attempt, outcome });
-        self.forget_processes(&step, attempt);
+        self.forget_processes(self.outputs.layout.processes_folder(&step, attempt));
         self.notices.warn_of_usage(&self.state);
         if self.state.is_asking(&step) {
             self.escalate(step);

@@ -68,7 +68,6 @@ use crate::io::llm::Models;
 use crate::io::process::Poller;
 use crate::io::reactor::Reactor;
 use crate::io::recording::{self, Recorder, Recording, Redactions, Replay, Source};
-use crate::io::shim::HeldAttempt;
 use crate::io::socket::Socket;
 use crate::io::socket_peer::Processes;
 use crate::io::worktree::{Repository, Worktrees};
@@ -83,7 +82,7 @@ use driver::Driver;
 use eval::Evaluator;
 use input_queue::InputQueue;
 use notices::Notices;
-use open_attempts::Attempts;
+use open_attempts::{Attempts, HeldAttempts};
 use outputs::Outputs;
 use process_env::ProcessEnv;
 pub use programs::{Program, find_programs};
@@ -276,7 +275,7 @@ struct RunSetup<'a> {
     journal: Box<dyn Journal>,
     headless: bool,
     /// The attempts of a former runner that go on.
-    held: BTreeMap<(StepId, u32), HeldAttempt>,
+    held: HeldAttempts,
     /// Where answers come from.
     source: Source,
     /// Where the recording goes when the run has ended.
@@ -373,10 +372,10 @@ impl RunSetup<'_> {
         control.attach(inputs.clone());
         let agent_server = AgentServer::new(&folder.path, inputs.clone(), Arc::clone(&reactor), processes);
         let has_former = !held.is_empty();
-        for ((step, attempt), held) in &held {
+        for (of, held) in &held {
             // Ahead of every session: the first one opens the port.
             if let Some(living) = &held.living {
-                agent_server.expect_former(step, *attempt, living.token.as_deref(), living.tools.as_deref());
+                agent_server.expect_former(of, living.token.as_deref(), living.tools.as_deref());
             }
         }
         let mut run_loop = Driver {
