@@ -139,6 +139,9 @@ impl Driver<'_> {
         self.attempts.made.take_packs();
         let Ok(Prepared::Job(mut job)) = prepared else { return false };
         let Some(survival) = &mut job.survival else { return false };
+        if self.state.find_step(step).is_some_and(|key| self.state.has_changes(key, attempt)) {
+            self.attempts.left.insert((step.clone(), attempt));
+        }
         self.record(Event::AttemptRejoined { step: step.clone(), attempt });
         (survival.rejoins, survival.epoch) = (true, self.records.seq);
         self.attempts.start(*job);

@@ -162,9 +162,9 @@ pub fn start_run(
     limits::survive_full_files();
     let pipeline = find_pipeline(plan, options.pipeline.as_deref())?;
     let params = resolve_params(plan, pipeline, options.params)?;
-    let mut facts = RunConfig {
+    let facts = RunConfig {
         workspace: options.workspace,
-        concurrency: count_processors(),
+        concurrency: None,
         commit: None,
         record: options.record,
         replay: options.replay.as_ref().map(|recording| recording.folder().to_owned()),
@@ -175,7 +175,8 @@ pub fn start_run(
     if options.replay.is_some() {
         blank_secrets(plan, &mut options.environment);
     }
-    let graph = build_graph(plan, pipeline, options.task.as_deref(), &facts)?;
+    let concurrency = count_processors();
+    let graph = build_graph(plan, pipeline, options.task.as_deref(), concurrency)?;
     unsupported::check_supported(plan, &graph)?;
     let process_env = ProcessEnv::new(reachable_pipelines(plan, &graph), &facts.workspace, options.environment)?;
     let repository = match &options.replay {
@@ -190,7 +191,6 @@ pub fn start_run(
         }
     };
     let commit = repository.as_ref().map(Repository::commit).transpose().map_err(RunError::Request)?;
-    facts.commit.clone_from(&commit);
 
     let folder = home.create()?;
     // Before others can see the run, so that none of them takes it for one without a runner.
@@ -216,6 +216,8 @@ pub fn start_run(
         params: if stored_params.is_none() { params.clone() } else { BTreeMap::new() },
         stored_params,
         stdin: stdin.clone(),
+        concurrency: Some(concurrency),
+        commit: commit.clone(),
     };
     let started = Record { seq: 1, at: records::now_millis(), event };
     journal.append(&started);
@@ -504,8 +506,8 @@ fn reachable_pipelines<'a>(plan: &'a Plan, graph: &Graph) -> Vec<&'a Pipeline> {
     graph.scopes.iter().filter_map(|scope| plan.pipeline(&scope.pipeline)).collect()
 }
 
-fn build_graph(plan: &Plan, pipeline: &Pipeline, task: Option<&str>, facts: &RunConfig) -> Result<Graph, RunError> {
-    Graph::new(plan, &pipeline.name, task, facts.concurrency).map_err(|error| RunError::Request(error.to_string()))
+fn build_graph(plan: &Plan, pipeline: &Pipeline, task: Option<&str>, concurrency: u32) -> Result<Graph, RunError> {
+    Graph::new(plan, &pipeline.name, task, concurrency).map_err(|error| RunError::Request(error.to_string()))
 }
 
 /// The given parameters, and the defaults of the others. Their types were checked where they were given.

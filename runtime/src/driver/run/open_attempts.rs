@@ -35,6 +35,8 @@ pub(super) struct Attempts<'a> {
     held: HeldAttempts,
     /// The attempts that a former runner had begun, and that start again where they do not go on.
     pub restarted: BTreeSet<(StepId, u32)>,
+    /// The rejoined attempts whose changes a former runner has recorded.
+    pub left: BTreeSet<(StepId, u32)>,
     /// What a person wants.
     wish: Option<StopLevel>,
 }
@@ -51,6 +53,7 @@ impl<'a> Attempts<'a> {
             summing: HashMap::new(),
             held,
             restarted: BTreeSet::new(),
+            left: BTreeSet::new(),
             wish: None,
         }
     }

@@ -74,7 +74,7 @@ fn go_on(
     let recovered = journal::read_journal(&path)?;
     let records = recovered.records;
     let Some(Record {
-        event: Event::RunStarted { pipeline: name, task, params: given, stored_params, stdin, .. }, ..
+        event: Event::RunStarted { pipeline: name, task, params: given, stored_params, stdin, commit, .. }, ..
     }) = records.first()
     else {
         let what = "does not begin with the start of a run".to_owned();
@@ -94,12 +94,14 @@ fn go_on(
         )));
     }
     let former_pipeline = find_pipeline(&former, Some(name))?;
-    let former_graph = Arc::new(build_graph(&former, former_pipeline, task.as_deref(), &facts)?);
+    let concurrency = folder.concurrency(&records);
+    let commit = commit.clone().or(facts.commit.take());
+    let former_graph = Arc::new(build_graph(&former, former_pipeline, task.as_deref(), concurrency)?);
     let plan = retry.and_then(|retry| retry.plan.as_ref()).unwrap_or(&former);
     let is_mended = !std::ptr::eq(plan, &former);
     let pipeline = find_pipeline(plan, Some(name))?;
     let graph = match is_mended {
-        true => Arc::new(build_graph(plan, pipeline, task.as_deref(), &facts)?),
+        true => Arc::new(build_graph(plan, pipeline, task.as_deref(), concurrency)?),
         false => Arc::clone(&former_graph),
     };
     if is_mended {
@@ -184,7 +186,7 @@ fn go_on(
         record: facts.record.map(|target| (target, redactions)),
         params,
         stdin: stdin.clone(),
-        trees: repository.zip(facts.commit).map(|(repository, commit)| Worktrees::new(repository, commit, &folder)),
+        trees: repository.zip(commit).map(|(repository, commit)| Worktrees::new(repository, commit, &folder)),
         folder,
         pipeline,
         plan,

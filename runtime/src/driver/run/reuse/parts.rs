@@ -19,10 +19,14 @@ use crate::core::graph::Key;
 use crate::io::executor::{Candidate, Job, Transport, Work};
 use crate::io::file_digests::FileDigest;
 use crate::io::process::{argv, describe_command, find_program};
+use crate::types::event::StepId;
 use crate::types::reuse::{Key as ReuseKey, Parts};
 
 /// The files that are a part each; more are one part together.
 const NAMED_FILES: usize = 100;
+
+/// The variable that tells a process the position of its item.
+const POSITION: &str = "SWARM_WITHIN";
 
 /// The variables of the caller that change nothing of a result, or differ from run to run.
 const IGNORED: [&str; 5] = ["USER", "LOGNAME", "SHELL", "TERM", "TMPDIR"];
@@ -114,7 +118,14 @@ impl Driver<'_> {
         let step = self.evaluator.step_definition(&self.state, key);
         let mut parts = Parts::default();
         // With its round, instance and item: where they are equal otherwise, each has a result of its own.
-        parts.add_json("place in the run", &job.step);
+        parts.add_json("place in the run", &without_positions(&job.step));
+        let items = self.evaluator.item_ids(&self.state, key.frame)?;
+        if !items.is_empty() {
+            parts.add_json("item", &items);
+            if names_position(job) {
+                parts.add_json("position", &job.step);
+            }
+        }
         let Step {
             name: _, // The place has it.
             body,
@@ -390,3 +401,28 @@ const _: fn(Pipeline) = |pipeline| {
         origin: _,
     } = pipeline;
 };
+
+/// A step without the positions of its items, whose values count in their place.
+fn without_positions(step: &StepId) -> StepId {
+    let blank = |part: &str| match part.split_once('[') {
+        Some((each, _)) if part.ends_with(']') => format!("{each}[]"),
+        _ => part.to_owned(),
+    };
+    let within = step.within.as_ref().map(|within| within.split('/').map(blank).collect::<Vec<_>>().join("/").into());
+    StepId { within, ..step.clone() }
+}
+
+/// Whether a command line of a job names the variable that tells the position of its item.
+fn names_position(job: &Job) -> bool {
+    let commands = match &job.work {
+        Work::Command { command, .. } => Some(command),
+        _ => None,
+    };
+    let programs = job.work.candidates().iter().filter_map(|candidate| match &candidate.door {
+        Transport::Program(program) => Some(&program.argv),
+        Transport::Acp(acp) => Some(&acp.argv),
+        _ => None,
+    });
+    commands.into_iter().chain(&job.checks).any(|command| describe_command(command).contains(POSITION))
+        || programs.flatten().any(|word| word.to_string_lossy().contains(POSITION))
+}
