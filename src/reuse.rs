@@ -22,7 +22,7 @@ use crate::terminal::{self, Paint, Stream};
 const SHOWN: usize = 40;
 
 /// Refuses reuse in a run that is recorded or a replay: both are made of answers, and a reused result has none.
-pub(crate) fn refuse_recording(args: &RunArgs) -> miette::Result<()> {
+pub(crate) fn refuse_recording(args: &crate::args::Run) -> miette::Result<()> {
     let flag = match (&args.reuse, &args.from) {
         (Some(_), _) => "--reuse",
         (None, Some(_)) => "--from",

@@ -37,7 +37,8 @@ fn kill_at_work(place: &Place, arguments: &[&str]) {
     wait_until("both members are at work", || {
         assert_eq!(child.try_wait().expect("it can be asked"), None, "the run has ended: {}", journal(place));
         // A shim and its program, for each of them.
-        journal(place).split_at(before).1.matches("process_started").count() >= 4 && effects(place).matches("start").count() >= 2
+        journal(place).split_at(before).1.matches("process_started").count() >= 4
+            && effects(place).matches("start").count() >= 2
     });
     signal(&child, "KILL");
     child.wait().expect("it ends");
@@ -81,7 +82,11 @@ fn members_that_have_ended_meanwhile_are_read() {
     kill_at_work(&place, &["run", "flow.kdl"]);
     place.write("go", "");
     wait_until("the shims end with their programs", || processes(&place).is_empty());
-    place.swarmc(&["resume", "last"]).expect(0, &[RESULT], &["2 attempts of the last runner: ended meanwhile, and read"]);
+    place.swarmc(&["resume", "last"]).expect(
+        0,
+        &[RESULT],
+        &["2 attempts of the last runner: ended meanwhile, and read"],
+    );
     let told = effects(&place);
     assert_eq!((told.matches("start").count(), told.matches("done").count()), (2, 2), "{told}");
     assert_eq!((count(&place, "turn_started"), count(&place, "turn_rejoined")), (2, 2));

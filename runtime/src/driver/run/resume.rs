@@ -10,9 +10,9 @@ use std::sync::Arc;
 use swarmc_plan::{Pipeline, Plan, Step};
 
 use super::{
-    FirstRecord, HeldAttempts, Outcome, ProcessEnv, RunSetup, Worktrees, build_graph, build_redactions, create_poller, find_pipeline,
-    is_part, limits, open_recorder, programs, reachable_pipelines, resolve_params, swarms, sync_error_handler,
-    unsupported, worktree_names,
+    FirstRecord, HeldAttempts, Outcome, ProcessEnv, RunSetup, Worktrees, build_graph, build_redactions, create_poller,
+    find_pipeline, is_part, limits, open_recorder, programs, reachable_pipelines, resolve_params, swarms,
+    sync_error_handler, unsupported, worktree_names,
 };
 use crate::core::reopen::{self, Retry};
 use crate::core::reopened_records::effective;
@@ -74,7 +74,8 @@ fn go_on(
     let recovered = journal::read_journal(&path)?;
     let records = recovered.records;
     let Some(Record {
-        event: Event::RunStarted { pipeline: name, task, params: given, stored_params, stdin, commit, .. }, ..
+        event: Event::RunStarted { pipeline: name, task, params: given, stored_params, stdin, commit, .. },
+        ..
     }) = records.first()
     else {
         let what = "does not begin with the start of a run".to_owned();

@@ -62,7 +62,8 @@ impl Swarm {
 
     /// The turns that a former process has begun, or was about to: their programs may go on.
     pub(crate) fn open_turns(&self) -> Vec<TurnId> {
-        let is_open = |stage: &AgentStage| matches!(stage, AgentStage::Ready | AgentStage::Ordered | AgentStage::Asking);
+        let is_open =
+            |stage: &AgentStage| matches!(stage, AgentStage::Ready | AgentStage::Ordered | AgentStage::Asking);
         let agents = (0..).zip(&self.agents).filter(|(_, agent)| is_open(&agent.stage));
         let is_led = matches!(self.lead.stage, LeadStage::Ready | LeadStage::Ordered | LeadStage::Asking);
         let lead = is_led.then(|| self.lead_turn());

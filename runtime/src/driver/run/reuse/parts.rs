@@ -25,8 +25,8 @@ use crate::types::reuse::{Key as ReuseKey, Parts};
 /// The files that are a part each; more are one part together.
 const NAMED_FILES: usize = 100;
 
-/// The variable that tells a process the position of its item.
-const POSITION: &str = "SWARM_WITHIN";
+/// The variables that tell a process the position of its item.
+const POSITION: [&str; 2] = ["SWARM_INDEX", "SWARM_WITHIN"];
 
 /// The variables of the caller that change nothing of a result, or differ from run to run.
 const IGNORED: [&str; 5] = ["USER", "LOGNAME", "SHELL", "TERM", "TMPDIR"];
@@ -122,7 +122,7 @@ impl Driver<'_> {
         let items = self.evaluator.item_ids(&self.state, key.frame)?;
         if !items.is_empty() {
             parts.add_json("item", &items);
-            if names_position(job) {
+            if may_read_position(job) {
                 parts.add_json("position", &job.step);
             }
         }
@@ -210,7 +210,7 @@ impl Driver<'_> {
         Ok(parts.into_key())
     }
 
-    /// The agent that is asked, with all that it is told.
+    /// The agent that is asked, with its prompt and all that it may use.
     fn add_agent(&self, parts: &mut Parts, candidate: &Candidate, job: &Job) -> Result<(), String> {
         let plan = self.evaluator.plan;
         let agent = plan.agent(&candidate.agent);
@@ -412,17 +412,18 @@ fn without_positions(step: &StepId) -> StepId {
     StepId { within, ..step.clone() }
 }
 
-/// Whether a command line of a job names the variable that tells the position of its item.
-fn names_position(job: &Job) -> bool {
-    let commands = match &job.work {
-        Work::Command { command, .. } => Some(command),
-        _ => None,
+/// Whether a process of a job may read the position of its item from its variables: a command, a check, and a program as an
+/// agent that is told to, or that is a file of the workspace.
+fn may_read_position(job: &Job) -> bool {
+    let argv = |candidate: &Candidate| match &candidate.door {
+        Transport::Program(program) => program.argv.clone(),
+        Transport::Acp(acp) => acp.argv.clone(),
+        _ => Vec::new(),
     };
-    let programs = job.work.candidates().iter().filter_map(|candidate| match &candidate.door {
-        Transport::Program(program) => Some(&program.argv),
-        Transport::Acp(acp) => Some(&acp.argv),
-        _ => None,
-    });
-    commands.into_iter().chain(&job.checks).any(|command| describe_command(command).contains(POSITION))
-        || programs.flatten().any(|word| word.to_string_lossy().contains(POSITION))
+    let may_read = |word: OsString| {
+        POSITION.iter().any(|name| word.to_string_lossy().contains(name)) || job.directory.join(&word).is_file()
+    };
+    matches!(job.work, Work::Command { .. })
+        || !job.checks.is_empty()
+        || job.work.candidates().iter().flat_map(argv).any(may_read)
 }
