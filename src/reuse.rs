@@ -21,6 +21,28 @@ use crate::terminal::{self, Paint, Stream};
 /// The lines of a difference that are shown for one step.
 const SHOWN: usize = 40;
 
+/// Refuses reuse in a run that is recorded or a replay: both are made of answers, and a reused result has none.
+pub(crate) fn refuse_recording(args: &crate::args::Run) -> miette::Result<()> {
+    let flag = match (&args.reuse, &args.from) {
+        (Some(_), _) => "--reuse",
+        (None, Some(_)) => "--from",
+        (None, None) => return Ok(()),
+    };
+    if args.record.is_some() {
+        miette::bail!(
+            help = format!("to record the whole run, leave out `{flag}`; to reuse results, leave out `--record`"),
+            "`{flag}` cannot be used with `--record`: a recording needs every answer, and a result that is reused has none"
+        );
+    }
+    if args.replay.is_some() {
+        miette::bail!(
+            help = format!("leave out `{flag}`"),
+            "`{flag}` cannot be used with `--replay`: a replay takes every answer from its recording"
+        );
+    }
+    Ok(())
+}
+
 /// Reads the value of `--reuse`: `any`, `last`, or a run of this home.
 pub(crate) fn parse_reuse(home: &Home, from: &str) -> miette::Result<Reuse> {
     let from = match from {

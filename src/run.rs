@@ -54,6 +54,7 @@ pub(crate) fn run_pipeline(args: &Run) -> miette::Result<Exit> {
         true => loaded.plan.with_swarms(),
         false => loaded.plan.with_swarms().with_scripts_in(&loaded.workspace.to_string_lossy()),
     };
+    reuse::refuse_recording(args)?;
     let plan = &reuse::cut_plan(plan, args.pipeline.as_deref(), args.until.as_deref())?;
     let replay = replay::open_replay(args, plan, &workspace, &environment)?;
     let pipeline = match &replay {

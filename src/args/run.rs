@@ -51,11 +51,11 @@ pub(crate) struct Run {
     /// Takes the result of a step from an earlier run where its inputs are the same: prompt or command, agent, model,
     /// tools, outputs that it reads, parameters, declared files, types, checks. From this run, from the `last` run of
     /// the workflow that left results, or from `any` run; see docs/reuse.md.
-    #[arg(long, value_name = "RUN|last|any", num_args = 0..=1, default_missing_value = "any", conflicts_with_all = ["replay", "record"])]
+    #[arg(long, value_name = "RUN|last|any", num_args = 0..=1, default_missing_value = "any")]
     pub(crate) reuse: Option<String>,
     /// Runs this step and all that depend on it in any case, and takes the results of all others from an earlier run:
     /// `--reuse` says of which one. Refuses to start where one of the others has no result that fits.
-    #[arg(long, value_name = "STEP", conflicts_with_all = ["replay", "record", "task"])]
+    #[arg(long, value_name = "STEP", conflicts_with = "task")]
     pub(crate) from: Option<String>,
     /// Runs only this step and those that it needs, in one round. The result is the output of the step.
     #[arg(long, value_name = "STEP", conflicts_with_all = ["replay", "task"])]

@@ -107,7 +107,7 @@ impl Past {
     /// # Errors
     /// Its plan cannot be scheduled.
     pub fn build_graph(&self, folder: &RunFolder) -> Result<Arc<Graph>, GraphError> {
-        Graph::new(&self.plan, &self.pipeline, self.task.as_deref(), folder.concurrency()).map(Arc::new)
+        Graph::new(&self.plan, &self.pipeline, self.task.as_deref(), folder.concurrency(&self.records)).map(Arc::new)
     }
 
     /// The report of it, folded from its journal.

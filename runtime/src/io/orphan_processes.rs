@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, getpid, getppid, kill_process_group};
 use crate::io::children::list_descendants;
 use crate::io::ending::{describe_count, end_all};
 use crate::io::home::{Lock, RunFolder};
-use crate::io::proc_status::{boot_id, group_lives, start_time};
+use crate::io::proc_status::{boot_id, group_lives, host_name, start_time};
 use crate::io::shim;
 use crate::io::socket_peer::MARK;
 use crate::types::error::RunError;
@@ -69,8 +69,9 @@ fn all_marked() -> BTreeMap<String, BTreeSet<i32>> {
 /// Whether the group of a recorded process still has a living one, and no other process has taken its number.
 fn is_alive(process: &Process) -> bool {
     let is_there = start_time(process.group) == Some(process.started) && process.started != 0;
-    // Since another boot, or on another machine, the numbers are those of other processes.
+    // Since another boot, or on another machine or in another container, the numbers are those of other processes.
     let is_there = is_there && process.boot.is_none_or(|boot| boot_id() == Some(boot));
+    let is_there = is_there && process.host.as_ref().is_none_or(|host| host_name().as_ref() == Some(host));
     is_there && Pid::from_raw(process.group).is_some_and(group_lives)
 }
 

@@ -2,12 +2,12 @@
 //!
 //! Invariant: a process that has ended and is not reaped does not live.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
-use crate::types::event::BootId;
+use crate::types::event::{BootId, Process};
 
 /// Sends a signal to all processes of a group.
 pub(crate) fn end_group(group: Pid, signal: Signal) {
@@ -43,6 +43,18 @@ pub(crate) fn group_lives(group: Pid) -> bool {
         fields.first() != Some(&"Z")
             && fields.get(2).and_then(|group| group.parse().ok()) == Some(group.as_raw_nonzero().get())
     })
+}
+
+/// What a later runner knows process `pid`, the leader of its group, by.
+pub(crate) fn identify_process(pid: i32) -> Process {
+    Process { group: pid, started: start_time(pid).unwrap_or(0), boot: boot_id(), host: host_name() }
+}
+
+/// The name of this host; none where the system does not say it.
+pub(crate) fn host_name() -> Option<Arc<str>> {
+    static HOST: OnceLock<Option<Arc<str>>> = OnceLock::new();
+    let read = || Some(std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?.trim().into());
+    HOST.get_or_init(read).clone()
 }
 
 /// When process `pid` started, in clock ticks since boot; none when there is no such process.

@@ -32,6 +32,7 @@ pub use super::usage::{Reserved, Usage};
 pub use failure::{Failure, RunStatus, SkipReason, Status};
 pub use outcome::{Outcome, Reused};
 pub use record::{BootId, Process, Record};
+use record::{is_one, is_zero, one};
 pub(crate) use room::{can_inline, escaped_length, truncate_message};
 
 /// The version of the events that this build writes, and the newest it reads.
@@ -82,6 +83,12 @@ pub enum Event {
         /// What was piped into the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stdin: Option<Content>,
+        /// How many steps run at once where the plan leaves that open; `run.json` has it in older journals.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        concurrency: Option<u32>,
+        /// The commit at which the working trees of the run begin; none where it has none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        commit: Option<String>,
     },
     /// Another process took the run over: attempts that were open have no outcome and start again, as the same attempt.
     RunResumed,
@@ -320,6 +327,15 @@ pub enum Event {
         /// What it may use at most, of the budgets that it counts for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reserved: Option<Reserved>,
+    },
+    /// A turn that an earlier runner had begun goes on in this one, as in [`Event::AttemptRejoined`].
+    TurnRejoined {
+        /// Which swarm.
+        #[serde(flatten)]
+        swarm: AttemptId,
+        /// Which turn.
+        #[serde(flatten)]
+        turn: TurnId,
     },
     /// A model answered, or did not. Dropped when the turn is not the current one.
     TurnEnded {
@@ -572,18 +588,6 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "is_zero")]
         requests: u32,
     },
-}
-
-fn one() -> u64 {
-    1
-}
-
-fn is_one(number: &u64) -> bool {
-    *number == 1
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 #[cfg(test)]

@@ -39,6 +39,12 @@ impl State {
         (*of == attempt).then_some(pack)
     }
 
+    /// Whether what the attempt of a step changed, since it last began, is recorded.
+    pub(crate) fn has_changes(&self, key: Key, attempt: u32) -> bool {
+        let step = self.step(key);
+        step.attempt == attempt && step.has_changes
+    }
+
     /// What a reference means in an activation.
     pub(crate) fn find_artifact(&self, scope: u32, to: Stored<'_>) -> Option<&ArtifactMeta> {
         let fits = |thing: &&Entry| thing.scope == scope && thing.kept.kind == to.kind && *thing.kept.id == *to.id;
@@ -47,6 +53,9 @@ impl State {
 
     pub(super) fn artifact_stored(&mut self, key: Key, attempt: u32, kept: &ArtifactMeta) {
         self.note_change(key, kept);
+        if kept.kind == ArtifactKind::Diff && self.step(key).attempt == attempt {
+            self.step_mut(key).has_changes = true;
+        }
         if kept.kind == ArtifactKind::ContextPack {
             let pack = &mut self.step_mut(key).pack;
             // An attempt that begins again after a kill is given its packs anew.

@@ -57,7 +57,7 @@ impl State {
                     && self.step(key).phase == Phase::Running
                     && self.step(key).attempt == *attempt
                 {
-                    self.add_process(key, *process);
+                    self.add_process(key, process.clone());
                 }
             }
             Event::SessionKnown { step, attempt, session } => {
@@ -259,6 +259,7 @@ impl State {
         if step.attempt != attempt || begun {
             return;
         }
+        self.step_mut(key).has_changes = false;
         self.begin_summing(key, summarizer);
         self.reserve_attempt(key, reserved, at);
         self.mark_started(key);

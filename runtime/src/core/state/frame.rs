@@ -106,6 +106,8 @@ pub(crate) struct Step {
     pub(crate) summing: Option<Box<Summing>>,
     /// The first context pack that an attempt was given, and which attempt.
     pub(crate) pack: Option<Box<(u32, crate::types::artifact::ArtifactMeta)>>,
+    /// Whether the changes of its attempt are recorded.
+    pub(crate) has_changes: bool,
     /// The last attempt of which the provider has said under which id it keeps the conversation, and that id.
     pub(crate) session: Option<Box<(u32, String)>>,
     /// The conversation of the attempt before, which a person interrupted.
@@ -266,6 +268,7 @@ impl Step {
             heard: 0,
             sent: Vec::new(),
             pack: None,
+            has_changes: false,
             session: None,
             streak: None,
             interrupted: None,

@@ -111,6 +111,16 @@ impl State {
         }
     }
 
+    /// The items around a frame, the innermost first, also those for which a pipeline is called: each with its for-each.
+    pub(crate) fn items_around(&self, mut frame: u32) -> Vec<(&Each, u32)> {
+        let mut items = Vec::new();
+        while let Some(parent) = self.frame(frame).parent {
+            items.extend(self.frame(frame).item.and_then(|item| Some((self.step(parent).each()?, item))));
+            frame = parent.frame;
+        }
+        items
+    }
+
     /// The steps from a region down to `spot`.
     fn path_to_step(&self, region: u32, spot: StepRef) -> Vec<StepRef> {
         let mut way = vec![spot];

@@ -6,7 +6,7 @@ use super::State;
 use super::frame::Phase;
 use crate::core::graph::Key;
 use crate::core::swarm::{Swarm, SwarmCommand, decide_swarm, expire_agent};
-use crate::types::event::{AttemptId, Event, Reserved};
+use crate::types::event::{AttemptId, Event, Reserved, StepId};
 use crate::types::swarm::{Purpose, TurnId};
 
 /// A swarm of a step.
@@ -61,6 +61,14 @@ impl State {
     /// The swarm that an attempt of a step runs, once it has started.
     pub(crate) fn swarm(&self, key: Key, attempt: u32) -> Option<&Swarm> {
         self.swarms.get(&key).filter(|swarm_state| swarm_state.attempt == attempt).map(|swarm_state| &swarm_state.swarm)
+    }
+
+    /// The turns of swarms that a former process has begun, or was about to.
+    pub(crate) fn open_turns(&self) -> impl Iterator<Item = (StepId, u32, TurnId)> {
+        self.swarms.iter().filter(|(key, _)| self.step(**key).phase == Phase::Running).flat_map(|(&key, state)| {
+            let (step, attempt) = (self.id(key), state.attempt);
+            state.swarm.open_turns().into_iter().map(move |turn| (step.clone(), attempt, turn))
+        })
     }
 
     /// Something happened in a swarm.

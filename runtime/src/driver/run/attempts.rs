@@ -1,6 +1,6 @@
 //! Attempts, from the order to start one to the record of its end.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::driver::Driver;
@@ -14,7 +14,7 @@ use crate::types::event::{self, Content, Event, Failure, StepId};
 use crate::types::usage::compute_cost;
 
 /// Makes room for the processes of an attempt that starts: what an earlier start of it left is ended and removed.
-fn begin_folder(job: &Job) -> Result<(), String> {
+pub(super) fn begin_folder(job: &Job) -> Result<(), String> {
     let Some(survival) = &job.survival else { return Ok(()) };
     let failed = |error: std::io::Error| format!("`{}` cannot be cleared: {error}", survival.folder.display());
     remove_processes(&survival.folder).map_err(failed)?;
@@ -25,7 +25,7 @@ fn begin_folder(job: &Job) -> Result<(), String> {
 }
 
 /// Ends what is held in the folder of an attempt, and removes the folder.
-fn remove_processes(folder: &Path) -> std::io::Result<()> {
+pub(super) fn remove_processes(folder: &Path) -> std::io::Result<()> {
     stop_shims(folder);
     match std::fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
@@ -133,16 +133,18 @@ impl Driver<'_> {
         self.attempts.made.take_packs();
         let Ok(Prepared::Job(mut job)) = prepared else { return false };
         let Some(survival) = &mut job.survival else { return false };
+        if self.state.find_step(step).is_some_and(|key| self.state.has_changes(key, attempt)) {
+            self.attempts.left.insert((step.clone(), attempt));
+        }
         self.record(Event::AttemptRejoined { step: step.clone(), attempt });
         (survival.rejoins, survival.epoch) = (true, self.records.seq);
         self.attempts.start(*job);
         true
     }
 
-    /// Removes what lies of the processes of an attempt, once the record of its end is on disk: until then another runner
-    /// may need it.
-    fn forget_processes(&mut self, step: &StepId, attempt: u32) {
-        let folder = self.outputs.layout.processes_folder(step, attempt);
+    /// Removes what lies in `folder` of the processes of an attempt or a turn, once the record of its end is on disk: until
+    /// then another runner may need it.
+    pub(super) fn forget_processes(&mut self, folder: PathBuf) {
         if !self.world.is_real() || !folder.exists() {
             return;
         }
@@ -178,7 +180,7 @@ impl Driver<'_> {
         // Ahead of the record, whose number it notes.
         self.note_end(&step);
         self.record(Event::AttemptEnded { step: step.clone(), attempt, outcome });
-        self.forget_processes(&step, attempt);
+        self.forget_processes(self.outputs.layout.processes_folder(&step, attempt));
         self.notices.warn_of_usage(&self.state);
         if self.state.is_asking(&step) {
             self.escalate(step);

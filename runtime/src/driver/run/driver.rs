@@ -181,7 +181,10 @@ impl Driver<'_> {
             }
             Input::Left { step, attempt, artifact } => {
                 self.note_changes(&step, &artifact);
-                self.record(Event::ArtifactStored { step, attempt, artifact });
+                // A turn that is read once more, because its runner was killed in a check, has left the same.
+                if !self.attempts.left.remove(&(step.clone(), attempt)) {
+                    self.record(Event::ArtifactStored { step, attempt, artifact });
+                }
             }
             Input::ChangesUnknown { step } => self.reuse.mar(&step, "what its agent changed is not known"),
             Input::Said { step, attempt, operation, hearer } => {

@@ -42,7 +42,7 @@ use crate::types::usage::compute_price;
 pub(crate) use context_pack::Packed;
 use file_summaries::KnownSummaries;
 pub(crate) use made::Made;
-use parsed_texts::ParsedTexts;
+use parsed_texts::{ItemIds, ParsedTexts};
 pub(crate) use turn_request::{At, MAX_OUTPUT, ModelRequest};
 pub(crate) use turn_result::{Finished, PREFILL, truncate_to_event};
 
@@ -84,6 +84,8 @@ pub(crate) struct Evaluator<'a> {
     /// The types of the plan, ready to hold values against.
     pub shapes: Shapes,
     lists: ParsedTexts<Vec<Value>>,
+    /// The same lists, as their items are told apart.
+    item_ids: ParsedTexts<ItemIds>,
     given: ParsedTexts<Texts>,
     /// What agents wrote of files.
     summaries: KnownSummaries,
@@ -123,6 +125,7 @@ impl<'a> Evaluator<'a> {
             secrets: Secrets::default(),
             shapes: Shapes::default(),
             lists: ParsedTexts::default(),
+            item_ids: ParsedTexts::default(),
             given: ParsedTexts::default(),
             summaries: KnownSummaries::default(),
         }
@@ -452,6 +455,23 @@ impl<'a> Evaluator<'a> {
         let Some(list) = &each.list else { return Ok(None) };
         let list = self.lists.parse(&*self.texts, list)?;
         Ok(list.get(item as usize).map(|value| (value.clone(), item)))
+    }
+}
+
+impl Evaluator<'_> {
+    /// The items around a frame, told apart by their values: an item that is moved in its list remains the same.
+    ///
+    /// # Errors
+    /// A list cannot be read.
+    pub(crate) fn item_ids(&self, state: &State, frame: u32) -> Result<Vec<(String, u32)>, String> {
+        let identify = |(each, item): (&Each, u32)| match &each.list {
+            Some(list) => {
+                let ids = self.item_ids.parse(&*self.texts, list)?;
+                ids.0.get(item as usize).cloned().ok_or_else(|| "its item is not in its list".to_owned())
+            }
+            None => Ok((String::new(), item)),
+        };
+        state.items_around(frame).into_iter().map(identify).collect()
     }
 }
 

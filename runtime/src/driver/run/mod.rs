@@ -68,7 +68,6 @@ use crate::io::llm::Models;
 use crate::io::process::Poller;
 use crate::io::reactor::Reactor;
 use crate::io::recording::{self, Recorder, Recording, Redactions, Replay, Source};
-use crate::io::shim::HeldAttempt;
 use crate::io::socket::Socket;
 use crate::io::socket_peer::Processes;
 use crate::io::worktree::{Repository, Worktrees};
@@ -83,7 +82,7 @@ use driver::Driver;
 use eval::Evaluator;
 use input_queue::InputQueue;
 use notices::Notices;
-use open_attempts::Attempts;
+use open_attempts::{Attempts, HeldAttempts};
 use outputs::Outputs;
 use process_env::ProcessEnv;
 pub use programs::{Program, find_programs};
@@ -163,9 +162,9 @@ pub fn start_run(
     limits::survive_full_files();
     let pipeline = find_pipeline(plan, options.pipeline.as_deref())?;
     let params = resolve_params(plan, pipeline, options.params)?;
-    let mut facts = RunConfig {
+    let facts = RunConfig {
         workspace: options.workspace,
-        concurrency: count_processors(),
+        concurrency: None,
         commit: None,
         record: options.record,
         replay: options.replay.as_ref().map(|recording| recording.folder().to_owned()),
@@ -176,7 +175,8 @@ pub fn start_run(
     if options.replay.is_some() {
         blank_secrets(plan, &mut options.environment);
     }
-    let graph = build_graph(plan, pipeline, options.task.as_deref(), &facts)?;
+    let concurrency = count_processors();
+    let graph = build_graph(plan, pipeline, options.task.as_deref(), concurrency)?;
     unsupported::check_supported(plan, &graph)?;
     let process_env = ProcessEnv::new(reachable_pipelines(plan, &graph), &facts.workspace, options.environment)?;
     let repository = match &options.replay {
@@ -191,7 +191,6 @@ pub fn start_run(
         }
     };
     let commit = repository.as_ref().map(Repository::commit).transpose().map_err(RunError::Request)?;
-    facts.commit.clone_from(&commit);
 
     let folder = home.create()?;
     // Before others can see the run, so that none of them takes it for one without a runner.
@@ -217,6 +216,8 @@ pub fn start_run(
         params: if stored_params.is_none() { params.clone() } else { BTreeMap::new() },
         stored_params,
         stdin: stdin.clone(),
+        concurrency: Some(concurrency),
+        commit: commit.clone(),
     };
     let started = Record { seq: 1, at: records::now_millis(), event };
     journal.append(&started);
@@ -276,7 +277,7 @@ struct RunSetup<'a> {
     journal: Box<dyn Journal>,
     headless: bool,
     /// The attempts of a former runner that go on.
-    held: BTreeMap<(StepId, u32), HeldAttempt>,
+    held: HeldAttempts,
     /// Where answers come from.
     source: Source,
     /// Where the recording goes when the run has ended.
@@ -373,10 +374,10 @@ impl RunSetup<'_> {
         control.attach(inputs.clone());
         let agent_server = AgentServer::new(&folder.path, inputs.clone(), Arc::clone(&reactor), processes);
         let has_former = !held.is_empty();
-        for ((step, attempt), held) in &held {
+        for (of, held) in &held {
             // Ahead of every session: the first one opens the port.
             if let Some(living) = &held.living {
-                agent_server.expect_former(step, *attempt, living.token.as_deref(), living.tools.as_deref());
+                agent_server.expect_former(of, living.token.as_deref(), living.tools.as_deref());
             }
         }
         let mut run_loop = Driver {
@@ -505,8 +506,8 @@ fn reachable_pipelines<'a>(plan: &'a Plan, graph: &Graph) -> Vec<&'a Pipeline> {
     graph.scopes.iter().filter_map(|scope| plan.pipeline(&scope.pipeline)).collect()
 }
 
-fn build_graph(plan: &Plan, pipeline: &Pipeline, task: Option<&str>, facts: &RunConfig) -> Result<Graph, RunError> {
-    Graph::new(plan, &pipeline.name, task, facts.concurrency).map_err(|error| RunError::Request(error.to_string()))
+fn build_graph(plan: &Plan, pipeline: &Pipeline, task: Option<&str>, concurrency: u32) -> Result<Graph, RunError> {
+    Graph::new(plan, &pipeline.name, task, concurrency).map_err(|error| RunError::Request(error.to_string()))
 }
 
 /// The given parameters, and the defaults of the others. Their types were checked where they were given.

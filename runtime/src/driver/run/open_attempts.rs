@@ -9,10 +9,14 @@ use crate::io::executor::{Job, Pool};
 use crate::io::shim::HeldAttempt;
 use crate::types::cancel::Cancel;
 use crate::types::event::StepId;
+use crate::types::swarm::TurnId;
 use crate::types::user_request::StopLevel;
 
 /// A step in any round, or with an empty name the frame of a step: its instance, path and name.
 type Place = (u32, Option<Arc<str>>, Arc<str>);
+
+/// What a former runner has left that goes on: attempts, and turns of swarms that programs take.
+pub(super) type HeldAttempts = BTreeMap<(StepId, u32, Option<TurnId>), HeldAttempt>;
 
 /// The attempts of a run.
 pub(super) struct Attempts<'a> {
@@ -28,16 +32,18 @@ pub(super) struct Attempts<'a> {
     /// The files that are summed up in the attempts that do that.
     pub summing: HashMap<(StepId, u32), Vec<Wanted>>,
     /// The attempts of a former runner that go on, and have not begun in this one.
-    held: BTreeMap<(StepId, u32), HeldAttempt>,
+    held: HeldAttempts,
     /// The attempts that a former runner had begun, and that start again where they do not go on.
     pub restarted: BTreeSet<(StepId, u32)>,
+    /// The rejoined attempts whose changes a former runner has recorded.
+    pub left: BTreeSet<(StepId, u32)>,
     /// What a person wants.
     wish: Option<StopLevel>,
 }
 
 impl<'a> Attempts<'a> {
     /// No attempts yet; `pool` carries them out, where the world is to, and `held` go on.
-    pub(super) fn new(pool: Option<Pool<'a>>, held: BTreeMap<(StepId, u32), HeldAttempt>) -> Attempts<'a> {
+    pub(super) fn new(pool: Option<Pool<'a>>, held: HeldAttempts) -> Attempts<'a> {
         Attempts {
             pool,
             jobs: Vec::new(),
@@ -47,13 +53,21 @@ impl<'a> Attempts<'a> {
             summing: HashMap::new(),
             held,
             restarted: BTreeSet::new(),
+            left: BTreeSet::new(),
             wish: None,
         }
     }
 
     /// Whether a former runner has left something of an attempt that is about to begin in this one.
     pub(super) fn take_held(&mut self, step: &StepId, attempt: u32) -> bool {
-        self.held.remove(&(step.clone(), attempt)).is_some()
+        self.held.remove(&(step.clone(), attempt, None)).is_some()
+    }
+
+    /// The turns of the swarm of an attempt of which a former runner has left something.
+    pub(super) fn take_held_turns(&mut self, step: &StepId, attempt: u32) -> Vec<TurnId> {
+        let is_of = |of: &(StepId, u32, Option<TurnId>)| of.0 == *step && of.1 == attempt;
+        let turns = self.held.extract_if(.., |of, _| is_of(of));
+        turns.filter_map(|((_, _, turn), _)| turn).collect()
     }
 
     /// What carries attempts out, until the run ends.

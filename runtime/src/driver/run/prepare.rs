@@ -1,6 +1,7 @@
 //! Prepares the job of an attempt that the core ordered: renders everything, and starts nothing.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -138,7 +139,10 @@ impl Driver<'_> {
             _ => self.build_environment(step, None, &view, (id, attempt, role))?,
         };
         let pipeline = self.evaluator.pipeline(&self.state, key.frame);
-        let survival = self.find_survival(step, &work, (id, attempt, role));
+        let survival = match role {
+            Role::SumsUp => None,
+            _ => self.find_survival(step, &work, self.outputs.layout.processes_folder(id, attempt)),
+        };
         Ok(Prepared::Job(Box::new(Job {
             step: id.clone(),
             attempt,
@@ -168,16 +172,17 @@ impl Driver<'_> {
         })))
     }
 
-    /// How the processes of an attempt outlive this runner: those of agents do, and those of long commands.
-    fn find_survival(&self, step: &Step, work: &Work, (id, attempt, role): (&StepId, u32, Role)) -> Option<Survival> {
-        if !shim::can_hold() || !self.world.is_real() || role == Role::SumsUp {
+    /// How the processes of an attempt or a turn outlive this runner, each held in `folder`: those of agents do, and those
+    /// of long commands.
+    pub(super) fn find_survival(&self, step: &Step, work: &Work, folder: PathBuf) -> Option<Survival> {
+        if !shim::can_hold() || !self.world.is_real() {
             return None;
         }
         let is_program = |door: &Transport| matches!(door, Transport::Program(_) | Transport::Acp(_));
         let survive = self.evaluator.plan.survive;
         let is_agent = match work {
-            Work::Agent(asked) if asked.takers.iter().any(|taker| is_program(&taker.door)) => true,
             Work::Command { .. } => false,
+            _ if work.candidates().iter().any(|taker| is_program(&taker.door)) => true,
             _ => return None,
         };
         let is_long_command =
@@ -189,7 +194,7 @@ impl Driver<'_> {
         };
         step.survives.unwrap_or(by_default).then(|| Survival {
             run: self.outputs.folder.path.clone(),
-            folder: self.outputs.layout.processes_folder(id, attempt),
+            folder,
             orphan_limit: Duration::from_millis(survive.for_ms),
             epoch: 0,
             rejoins: false,

@@ -10,22 +10,23 @@ use std::sync::Arc;
 use swarmc_plan::{Pipeline, Plan, Step};
 
 use super::{
-    FirstRecord, Outcome, ProcessEnv, RunSetup, Worktrees, build_graph, build_redactions, create_poller, find_pipeline,
-    is_part, limits, open_recorder, programs, reachable_pipelines, resolve_params, swarms, sync_error_handler,
-    unsupported, worktree_names,
+    FirstRecord, HeldAttempts, Outcome, ProcessEnv, RunSetup, Worktrees, build_graph, build_redactions, create_poller,
+    find_pipeline, is_part, limits, open_recorder, programs, reachable_pipelines, resolve_params, swarms,
+    sync_error_handler, unsupported, worktree_names,
 };
 use crate::core::reopen::{self, Retry};
 use crate::core::reopened_records::effective;
-use crate::core::state::{Open, State};
+use crate::core::state::State;
 use crate::io::control::Control;
 use crate::io::home::{Home, Layout, Lock, RunFolder};
 use crate::io::input::Inputs;
 use crate::io::journal::{self, FileJournal};
-use crate::io::shim::{HeldAttempt, find_held};
+use crate::io::shim::find_held;
 use crate::io::{orphan_processes, recording};
 use crate::types::error::{JournalError, RunError};
 use crate::types::event::{self, Content, Event, Record, StepId};
 use crate::types::observer::Observer;
+use crate::types::swarm::TurnId;
 
 /// Goes on with a run that was stopped or killed; `headless` as in [`Options`](crate::Options).
 ///
@@ -73,7 +74,8 @@ fn go_on(
     let recovered = journal::read_journal(&path)?;
     let records = recovered.records;
     let Some(Record {
-        event: Event::RunStarted { pipeline: name, task, params: given, stored_params, stdin, .. }, ..
+        event: Event::RunStarted { pipeline: name, task, params: given, stored_params, stdin, commit, .. },
+        ..
     }) = records.first()
     else {
         let what = "does not begin with the start of a run".to_owned();
@@ -93,12 +95,14 @@ fn go_on(
         )));
     }
     let former_pipeline = find_pipeline(&former, Some(name))?;
-    let former_graph = Arc::new(build_graph(&former, former_pipeline, task.as_deref(), &facts)?);
+    let concurrency = folder.concurrency(&records);
+    let commit = commit.clone().or(facts.commit.take());
+    let former_graph = Arc::new(build_graph(&former, former_pipeline, task.as_deref(), concurrency)?);
     let plan = retry.and_then(|retry| retry.plan.as_ref()).unwrap_or(&former);
     let is_mended = !std::ptr::eq(plan, &former);
     let pipeline = find_pipeline(plan, Some(name))?;
     let graph = match is_mended {
-        true => Arc::new(build_graph(plan, pipeline, task.as_deref(), &facts)?),
+        true => Arc::new(build_graph(plan, pipeline, task.as_deref(), concurrency)?),
         false => Arc::clone(&former_graph),
     };
     if is_mended {
@@ -161,10 +165,10 @@ fn go_on(
         ));
     }
     let layout = folder.layout(pipeline);
-    let held: BTreeMap<(StepId, u32), HeldAttempt> = match retry {
-        None => state.open_steps().filter_map(|open| find_held_attempt(&layout, open)).collect(),
+    let held = match retry {
+        None => find_held_attempts(&layout, &state),
         // What has begun may not be what the mended plan says.
-        Some(_) => BTreeMap::new(),
+        Some(_) => HeldAttempts::new(),
     };
     let living: BTreeSet<i32> = held.values().filter_map(|held| Some(held.living.as_ref()?.shim)).collect();
     // Before anything starts: they may still be writing into the workspace.
@@ -183,7 +187,7 @@ fn go_on(
         record: facts.record.map(|target| (target, redactions)),
         params,
         stdin: stdin.clone(),
-        trees: repository.zip(facts.commit).map(|(repository, commit)| Worktrees::new(repository, commit, &folder)),
+        trees: repository.zip(commit).map(|(repository, commit)| Worktrees::new(repository, commit, &folder)),
         folder,
         pipeline,
         plan,
@@ -201,14 +205,22 @@ fn go_on(
     begin.run(lock, control, observer, (&inputs, receiver, &poller))
 }
 
-/// What an earlier runner has left of an open attempt, where another runner can go on with that.
-fn find_held_attempt(layout: &Layout, open: Open) -> Option<((StepId, u32), HeldAttempt)> {
-    let held = find_held(&layout.processes_folder(&open.step, open.attempt))?;
-    Some(((open.step, open.attempt), held))
+/// What an earlier runner has left of open attempts and turns, where another runner can go on with that.
+fn find_held_attempts(layout: &Layout, state: &State) -> HeldAttempts {
+    let attempts = state.open_steps().map(|open| (open.step, open.attempt, None));
+    let turns = state.open_turns().map(|(step, attempt, turn)| (step, attempt, Some(turn)));
+    let find = |of: (StepId, u32, Option<TurnId>)| {
+        let folder = match &of.2 {
+            None => layout.processes_folder(&of.0, of.1),
+            Some(turn) => layout.turn_processes_folder(&of.0, of.1, turn),
+        };
+        find_held(&folder).map(|held| (of, held))
+    };
+    attempts.chain(turns).filter_map(find).collect()
 }
 
 /// What people hear of the attempts that go on.
-fn describe_held(held: &BTreeMap<(StepId, u32), HeldAttempt>) -> Option<String> {
+fn describe_held(held: &HeldAttempts) -> Option<String> {
     let living = held.values().filter(|held| held.living.is_some()).count();
     let count = |count: usize| if count == 1 { "1 attempt".to_owned() } else { format!("{count} attempts") };
     match (living, held.len() - living) {

@@ -56,6 +56,8 @@ struct Team {
     clock: Option<AbortHandle>,
     /// The turns into which texts can be sent.
     steered: BTreeMap<TurnId, SteeredTurn>,
+    /// Of a turn that goes on: how many changes of files of its agent are recorded, and told once more by its program.
+    known_touches: BTreeMap<TurnId, u32>,
     /// The tools of each agent, once they are known.
     tools: BTreeMap<Arc<str>, Arc<Vec<Tool>>>,
 }
@@ -181,7 +183,12 @@ impl Driver<'_> {
             return self.fail_swarm(&step, attempt, failure);
         }
         // A swarm that goes on has its start in the journal already.
-        if key.is_none_or(|key| self.state.swarm(key, attempt).is_none()) {
+        if let Some(key) = key.filter(|&key| self.state.swarm(key, attempt).is_some()) {
+            // Ahead of its decisions, which would have these turns begin again.
+            if let Err(Stuck(failure)) = self.rejoin_turns(&step, attempt, key) {
+                self.fail_swarm(&step, attempt, failure);
+            }
+        } else {
             match self.outputs.keep_text(goal) {
                 Ok(goal) => {
                     let run = self.name_seed();
@@ -287,7 +294,12 @@ impl Driver<'_> {
                 events.into_iter().for_each(|event| self.record_swarm_event(event));
                 Ok(())
             }
-            SwarmInput::Answered(turn, reply) => self.handle_reply(attempt, key, turn, reply),
+            SwarmInput::Answered(turn, reply) => {
+                let folder = self.outputs.layout.turn_processes_folder(step, attempt, &turn);
+                let done = self.handle_reply(attempt, key, turn, reply);
+                self.forget_processes(folder);
+                done
+            }
             SwarmInput::Called(turn, result)
                 if let Some(event) = self.end_git((step, attempt, key), &turn, &result) =>
             {
@@ -327,6 +339,7 @@ impl Driver<'_> {
                 self.repeat_within((step, attempt, key), &turn, within);
                 Ok(())
             }
+            SwarmInput::Touched(turn, _) if self.is_known_touch(step, attempt, &turn) => Ok(()),
             SwarmInput::Touched(turn, touch) => {
                 self.note_touch((step, attempt, key), &turn, touch);
                 Ok(())

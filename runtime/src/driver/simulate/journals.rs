@@ -57,7 +57,7 @@ fn of_very_many_processes_of_an_attempt_the_first_and_the_latest_are_remembered(
     before.iter().for_each(|record| state.apply(record));
     let step = state.open_steps().next().unwrap().step;
     for group in 1..=100 {
-        let process = crate::types::event::Process { group, started: 1, boot: None };
+        let process = crate::types::event::Process { group, started: 1, boot: None, host: None };
         let event = Event::ProcessStarted { step: step.clone(), attempt: 1, process };
         state.apply(&Record { seq: 100 + group as u64, at: 2000, event });
     }

@@ -65,7 +65,7 @@ pub(crate) struct AgentServer {
 /// What the agent server of a former runner gave to processes that go on.
 #[derive(Debug, Default)]
 struct Former {
-    tokens: HashMap<Owner, String>,
+    tokens: HashMap<(StepId, u32, Option<TurnId>), String>,
     port: Option<u16>,
 }
 
@@ -103,10 +103,11 @@ impl AgentServer {
         }
     }
 
-    /// The processes of an attempt have this token, and the address of these tools, from a former runner: both open again.
-    pub(crate) fn expect_former(&self, step: &StepId, attempt: u32, token: Option<&str>, tools: Option<&str>) {
+    /// The processes of an attempt, or of a turn in a team, have this token, and the address of these tools, from a former
+    /// runner: both open again.
+    pub(crate) fn expect_former(&self, of: &(StepId, u32, Option<TurnId>), token: Option<&str>, tools: Option<&str>) {
         let mut former = self.lock_former();
-        former.tokens.extend(token.map(|token| ((step.clone(), attempt), token.to_owned())));
+        former.tokens.extend(token.map(|token| (of.clone(), token.to_owned())));
         former.port = tools.and_then(http::port_of).or(former.port);
     }
 
@@ -123,7 +124,7 @@ impl AgentServer {
         offers: Vec<ToolSpec>,
     ) -> Result<Vec<(OsString, OsString)>, String> {
         let port = self.ensure_listening()?;
-        let former = self.lock_former().tokens.get(&(step.clone(), attempt)).cloned();
+        let former = self.lock_former().tokens.get(&(step.clone(), attempt, turn.cloned())).cloned();
         let token = former.map_or_else(make_token, Ok)?;
         let (step, turn) = (step.clone(), turn.cloned());
         let url = http::tools_url(port, &step.name);

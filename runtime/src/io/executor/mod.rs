@@ -140,6 +140,12 @@ impl Survival {
 }
 
 impl Job {
+    /// Has it start behind record number `seq`, which says that it does.
+    pub(crate) fn begin_after(&mut self, seq: u64) {
+        self.after = seq;
+        self.survival.iter_mut().for_each(|survival| survival.epoch = seq);
+    }
+
     /// Where its agent works: in its folder of files, unless it is to mend, or has a working tree to work in.
     pub(super) fn working_folder(&self) -> &Path {
         match &self.file_workspace {

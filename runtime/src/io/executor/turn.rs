@@ -97,9 +97,12 @@ pub(super) async fn take_member_turn(
 ) -> Result<Result<Reply, Fault>, RunError> {
     let conversation = Conversation::new(job, taker, 0);
     let path = conversation.prompt_path(1, place);
-    write_prompt(&path, &taker.prompt)?;
-    if let Some(system) = &taker.system {
-        write_prompt(&conversation.companion_path("system.txt", place), system)?;
+    // As in `run_turn`.
+    if !place.rejoins_next(job) {
+        write_prompt(&path, &taker.prompt)?;
+        if let Some(system) = &taker.system {
+            write_prompt(&conversation.companion_path("system.txt", place), system)?;
+        }
     }
     let answer = match &taker.door {
         Transport::Program(_) | Transport::Acp(_) => {

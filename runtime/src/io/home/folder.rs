@@ -15,7 +15,7 @@ use crate::io::journal::{self, JournalFollower};
 use crate::io::proc_status::{is_ending, is_gone, is_stopped};
 use crate::types::digest::{digest_bytes, file_name};
 use crate::types::error::RunError;
-use crate::types::event::{Content, Record};
+use crate::types::event::{Content, Event, Record};
 use crate::types::reuse::Reuse;
 
 /// How long a runner that was killed may take to let go of its run: the system clears its memory first.
@@ -246,9 +246,13 @@ impl RunFolder {
         std::fs::write(&path, text).map_err(RunError::io("write", path))
     }
 
-    /// How many of its steps run at once where its pipeline does not say; 1 where that is not known.
-    pub fn concurrency(&self) -> u32 {
-        self.read_config().map_or(1, |facts| facts.concurrency)
+    /// How many of its steps run at once where its pipeline does not say, by its records; 1 where that is not known.
+    pub fn concurrency(&self, records: &[Record]) -> u32 {
+        let told = match records.first().map(|record| &record.event) {
+            Some(Event::RunStarted { concurrency, .. }) => *concurrency,
+            _ => None,
+        };
+        told.or_else(|| self.read_config().ok()?.concurrency).unwrap_or(1)
     }
 
     /// Reads the facts that no event holds.
@@ -302,10 +306,10 @@ pub struct Runner {
 pub(crate) struct RunConfig {
     /// Where its processes run.
     pub workspace: PathBuf,
-    /// How many steps run at once where the plan leaves that open.
-    pub concurrency: u32,
-    /// The commit at which the working trees of the run begin; none where it has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What the first record of a journal has today, in the folder of an older run.
+    #[serde(default, skip_serializing)]
+    pub concurrency: Option<u32>,
+    #[serde(default, skip_serializing)]
     pub commit: Option<String>,
     /// Where the run is recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -141,6 +141,11 @@ impl Layout {
         self.of_attempt(ATTEMPTS, step, attempt, "d").with_extension("")
     }
 
+    /// There, `AGENT.ITERATION.TURN`: the processes of a swarm's turn that a program takes.
+    pub(crate) fn turn_processes_folder(&self, step: &StepId, attempt: u32, turn: &TurnId) -> PathBuf {
+        self.processes_folder(step, attempt).join(turn_name(turn))
+    }
+
     fn of_attempt(&self, kind: &str, step: &StepId, attempt: u32, extension: &str) -> PathBuf {
         let mut path = self.in_instance(&self.run.join(kind), step);
         let name = file_name(&step.name);

@@ -22,7 +22,7 @@ use super::stdin::{StdinDialogue, StdinWriter};
 use super::watchdog::{LINGER, TERM_GRACE, Watchdog};
 use crate::io::children::{self, reap_child};
 use crate::io::event_loop::{EventLoop, Inbox, Interest, Ready, Registered};
-use crate::io::proc_status::{boot_id, end_group, group_lives, start_time};
+use crate::io::proc_status::{end_group, group_lives, identify_process};
 use crate::types::cancel::Cancel;
 use crate::types::event::Process;
 use crate::types::observer::Stream;
@@ -391,7 +391,7 @@ impl<'a> Running<'a> {
         if self.announce.is_some_and(|moment| moment <= now) && self.exited.is_none() {
             self.announce = None;
             let group = self.group.as_raw_nonzero().get();
-            sink.report_alive(Process { group, started: start_time(group).unwrap_or(0), boot: boot_id() });
+            sink.report_alive(identify_process(group));
         }
         self.watchdog.enforce(now, self.exited.is_none(), cancel, sink);
         if self.exited.is_some() && self.linger().is_some_and(|moment| moment <= now) {

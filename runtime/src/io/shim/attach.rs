@@ -18,14 +18,13 @@ use super::{EndCause, Exit, FromRunner, FromShim, Hold, Living, Order, PROGRAM, 
 use crate::io::children::{self, reap_child};
 use crate::io::event_loop::{EventLoop, Interest, Registered};
 use crate::io::home::create_private;
-use crate::io::proc_status::{boot_id, end_group, start_time};
+use crate::io::proc_status::{boot_id, end_group, identify_process};
 use crate::io::process::{
     ANNOUNCE, Cause, End, Launch, Limits, Poller, Refused, Sink, TERM_GRACE, Watchdog, start_process,
 };
 use crate::io::socket_peer::SHIM;
 use crate::io::unix::through;
 use crate::types::cancel::Cancel;
-use crate::types::event::Process;
 use crate::types::user_request::StopLevel;
 
 /// How much is read before the shim hears of that, where more is there.
@@ -366,7 +365,7 @@ impl<'e> Following<'e> {
             return;
         };
         for pid in [living.shim, living.group] {
-            sink.report_alive(Process { group: pid, started: start_time(pid).unwrap_or(0), boot: boot_id() });
+            sink.report_alive(identify_process(pid));
         }
         self.announce = None;
     }

@@ -18,6 +18,8 @@ impl Event {
             params: BTreeMap::new(),
             stored_params: None,
             stdin: None,
+            concurrency: None,
+            commit: None,
         }
     }
 

@@ -1,5 +1,7 @@
 //! What stands around an event: its place in the run, and the processes that it names.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +20,7 @@ pub struct Record {
 }
 
 /// A process group, told apart from a later one with the same number by its start time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Process {
     /// The process group, which is the process id of its leader.
     pub group: i32,
@@ -27,6 +29,10 @@ pub struct Process {
     /// The boot since which it lives: another machine has another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot: Option<BootId>,
+    /// The name of its host. Containers on one machine share its boot and count their processes apart: their names differ,
+    /// while the machine id is the same in all containers of an image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<Arc<str>>,
 }
 
 /// What a Linux kernel calls itself from one start of the machine to the next, `/proc/sys/kernel/random/boot_id`: no two
@@ -58,4 +64,16 @@ impl JsonSchema for BootId {
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         String::json_schema(generator)
     }
+}
+
+pub(super) fn one() -> u64 {
+    1
+}
+
+pub(super) fn is_one(number: &u64) -> bool {
+    *number == 1
+}
+
+pub(super) fn is_zero(number: &u32) -> bool {
+    *number == 0
 }

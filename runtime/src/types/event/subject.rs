@@ -51,6 +51,7 @@ impl Event {
             | Event::HelpRequested { agent, .. } => agent,
             Event::Team { fact, .. } => fact.agent(),
             Event::TurnStarted { turn, .. }
+            | Event::TurnRejoined { turn, .. }
             | Event::TurnEnded { turn, .. }
             | Event::ToolStarted { turn, .. }
             | Event::ToolEnded { turn, .. } => &turn.agent,
@@ -85,6 +86,7 @@ impl Event {
             | Event::AgentIdled { swarm, .. }
             | Event::AgentFinished { swarm, .. }
             | Event::TurnStarted { swarm, .. }
+            | Event::TurnRejoined { swarm, .. }
             | Event::TurnEnded { swarm, .. }
             | Event::ToolStarted { swarm, .. }
             | Event::ToolEnded { swarm, .. }

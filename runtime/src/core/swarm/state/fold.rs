@@ -72,6 +72,7 @@ impl Swarm {
                 self.publish_entry(*number, topic, author, data, at)
             }
             Event::TurnStarted { turn, reserved, .. } => self.turn_started(turn, reserved.unwrap_or_default()),
+            Event::TurnRejoined { turn, .. } => self.turn_rejoined(turn),
             Event::TurnEnded { turn, answer, usage, cost, model, session, .. } => {
                 let used = Used { usage: *usage, cost: *cost };
                 // Before the end of the turn, with which the agent enters another iteration.
@@ -210,6 +211,7 @@ impl Swarm {
             seen: 0,
             shown: 0,
             operated: Vec::new(),
+            touched: 0,
             repeated: 0,
             completed: None,
             spent: Spent::default(),
@@ -331,6 +333,7 @@ impl Swarm {
         if let Some(index) = self.find_current(turn).filter(|&index| open(&self.agents[index as usize].stage)) {
             let before = std::mem::replace(&mut self.agents[index as usize].reserved, reserved);
             self.spent.reserve(&before, &reserved);
+            self.agents[index as usize].touched = 0;
             if let Some(team) = &self.team {
                 self.agents[index as usize].shown = team.plan.version;
             }

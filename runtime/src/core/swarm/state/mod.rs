@@ -109,7 +109,9 @@ pub(crate) struct Agent {
     pub(crate) shown: u32,
     /// In a team: what its program has done by tools in the current turn.
     pub(crate) operated: Vec<Action>,
-    /// How many of these it did before its turn ended early: the turn is repeated.
+    /// In a team: how many changes of files its program has made in the current turn.
+    pub(crate) touched: u32,
+    /// How many of `operated` it did before its turn ended early: the turn is repeated.
     pub(crate) repeated: u32,
     /// In a team: what came of its task, once it has ended that.
     pub(crate) completed: Option<Content>,

@@ -60,6 +60,32 @@ impl Swarm {
         }
     }
 
+    /// The turns that a former process has begun, or was about to: their programs may go on.
+    pub(crate) fn open_turns(&self) -> Vec<TurnId> {
+        let is_open =
+            |stage: &AgentStage| matches!(stage, AgentStage::Ready | AgentStage::Ordered | AgentStage::Asking);
+        let agents = (0..).zip(&self.agents).filter(|(_, agent)| is_open(&agent.stage));
+        let is_led = matches!(self.lead.stage, LeadStage::Ready | LeadStage::Ordered | LeadStage::Asking);
+        let lead = is_led.then(|| self.lead_turn());
+        agents.map(|(index, _)| self.turn(index)).chain(lead).collect()
+    }
+
+    /// A turn goes on that [`Swarm::resume_swarm`] has had begin again: what it reserved is still reserved, and it was
+    /// shown what it was shown.
+    pub(super) fn turn_rejoined(&mut self, turn: &TurnId) {
+        if turn.purpose != Purpose::Act {
+            let is_begun = matches!(self.lead.stage, LeadStage::Ready | LeadStage::Ordered);
+            if is_begun && turn.purpose == self.lead.purpose && turn.attempt == self.lead.attempt {
+                self.lead.stage = LeadStage::Asking;
+            }
+            return;
+        }
+        let is_begun = |stage: &AgentStage| matches!(stage, AgentStage::Ready | AgentStage::Ordered);
+        if let Some(index) = self.find_current(turn).filter(|&index| is_begun(&self.agents[index as usize].stage)) {
+            self.enter_stage(index, AgentStage::Asking);
+        }
+    }
+
     /// What this turn waits for has come: it is to be ordered, once more where it was. Nothing but what
     /// [`decide`](crate::core::swarm::next) has ordered changes.
     pub(crate) fn retry_turn(&mut self, turn: &TurnId) -> bool {

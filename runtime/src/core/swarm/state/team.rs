@@ -201,7 +201,12 @@ impl Swarm {
                 self.finish_action(index, None, true);
                 self.worktree_changed(agent, true);
             }
-            TeamFact::Touched { agent, touch } => self.file_touched(agent, touch, at),
+            TeamFact::Touched { agent, touch } => {
+                if let Some(index) = self.find_in_stage(agent, |stage| *stage == AgentStage::Asking) {
+                    self.agents[index as usize].touched += 1;
+                }
+                self.file_touched(agent, touch, at);
+            }
             TeamFact::Conflict { agent, with, path, certain } => {
                 let (agent, with, path) = (Arc::clone(agent), Arc::clone(with), Arc::clone(path));
                 self.conflict_found(&Conflict { agent, with, path, certain: *certain });

@@ -1,13 +1,37 @@
 //! Parsed texts, from a few that are kept: the same list or parameters are read often.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 
+use serde::Deserialize;
+use serde_json::Value;
+
 use super::TextReader;
+use crate::types::digest::digest_bytes;
 use crate::types::event::Content;
 
 /// The texts that are kept parsed.
 const KEPT: usize = 8;
+
+/// What tells the items of a list apart wherever they stand in it: the digest of each, and how many equal ones stand
+/// before it.
+#[derive(Debug, Deserialize)]
+#[serde(from = "Vec<Value>")]
+pub(super) struct ItemIds(pub Vec<(String, u32)>);
+
+impl From<Vec<Value>> for ItemIds {
+    fn from(list: Vec<Value>) -> ItemIds {
+        let mut counts: HashMap<String, u32> = HashMap::new();
+        let identify = |value: Value| {
+            let digest = digest_bytes(value.to_string().as_bytes());
+            let count = counts.entry(digest.clone()).or_default();
+            *count += 1;
+            (digest, *count - 1)
+        };
+        ItemIds(list.into_iter().map(identify).collect())
+    }
+}
 
 /// The texts of one kind that were parsed last.
 #[derive(Debug)]

@@ -41,7 +41,7 @@ use crate::io::llm::Models;
 use crate::io::reactor::Reactor;
 use crate::io::socket_peer::Processes;
 use crate::types::error::RunError;
-use crate::types::event::{Content, Event, Failure, Outcome, Record, RunStatus, Status, StepId, VERSION};
+use crate::types::event::{Content, Event, Failure, Outcome, Record, RunStatus, Status, StepId};
 
 pub use api::{Answer, Asks, Fault, Member, Prompted, Rehearsal, Turn};
 
@@ -109,16 +109,11 @@ pub fn rehearse(
             report: Rehearsal::empty(),
         })),
     };
-    driver.run(FirstRecord::New(vec![Event::RunStarted {
-        version: VERSION,
-        run: ID.to_owned(),
-        plan: String::new(),
-        pipeline: pipeline.name.clone(),
-        task: options.task.clone(),
-        params: BTreeMap::new(),
-        stored_params: None,
-        stdin: None,
-    }]));
+    let mut started = Event::run_started(ID, &pipeline.name);
+    if let Event::RunStarted { task, .. } = &mut started {
+        task.clone_from(&options.task);
+    }
+    driver.run(FirstRecord::New(vec![started]));
     let mut report = driver.finish_rehearsal()?;
     report.texts = texts.take();
     Ok(report)

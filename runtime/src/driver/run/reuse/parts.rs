@@ -19,10 +19,14 @@ use crate::core::graph::Key;
 use crate::io::executor::{Candidate, Job, Transport, Work};
 use crate::io::file_digests::FileDigest;
 use crate::io::process::{argv, describe_command, find_program};
+use crate::types::event::StepId;
 use crate::types::reuse::{Key as ReuseKey, Parts};
 
 /// The files that are a part each; more are one part together.
 const NAMED_FILES: usize = 100;
+
+/// The variables that tell a process the position of its item.
+const POSITION: [&str; 2] = ["SWARM_INDEX", "SWARM_WITHIN"];
 
 /// The variables of the caller that change nothing of a result, or differ from run to run.
 const IGNORED: [&str; 5] = ["USER", "LOGNAME", "SHELL", "TERM", "TMPDIR"];
@@ -114,7 +118,14 @@ impl Driver<'_> {
         let step = self.evaluator.step_definition(&self.state, key);
         let mut parts = Parts::default();
         // With its round, instance and item: where they are equal otherwise, each has a result of its own.
-        parts.add_json("place in the run", &job.step);
+        parts.add_json("place in the run", &without_positions(&job.step));
+        let items = self.evaluator.item_ids(&self.state, key.frame)?;
+        if !items.is_empty() {
+            parts.add_json("item", &items);
+            if may_read_position(job) {
+                parts.add_json("position", &job.step);
+            }
+        }
         let Step {
             name: _, // The place has it.
             body,
@@ -199,7 +210,7 @@ impl Driver<'_> {
         Ok(parts.into_key())
     }
 
-    /// The agent that is asked, with all that it is told.
+    /// The agent that is asked, with its prompt and all that it may use.
     fn add_agent(&self, parts: &mut Parts, candidate: &Candidate, job: &Job) -> Result<(), String> {
         let plan = self.evaluator.plan;
         let agent = plan.agent(&candidate.agent);
@@ -390,3 +401,29 @@ const _: fn(Pipeline) = |pipeline| {
         origin: _,
     } = pipeline;
 };
+
+/// A step without the positions of its items, whose values count in their place.
+fn without_positions(step: &StepId) -> StepId {
+    let blank = |part: &str| match part.split_once('[') {
+        Some((each, _)) if part.ends_with(']') => format!("{each}[]"),
+        _ => part.to_owned(),
+    };
+    let within = step.within.as_ref().map(|within| within.split('/').map(blank).collect::<Vec<_>>().join("/").into());
+    StepId { within, ..step.clone() }
+}
+
+/// Whether a process of a job may read the position of its item from its variables: a command, a check, and a program as an
+/// agent that is told to, or that is a file of the workspace.
+fn may_read_position(job: &Job) -> bool {
+    let argv = |candidate: &Candidate| match &candidate.door {
+        Transport::Program(program) => program.argv.clone(),
+        Transport::Acp(acp) => acp.argv.clone(),
+        _ => Vec::new(),
+    };
+    let may_read = |word: OsString| {
+        POSITION.iter().any(|name| word.to_string_lossy().contains(name)) || job.directory.join(&word).is_file()
+    };
+    matches!(job.work, Work::Command { .. })
+        || !job.checks.is_empty()
+        || job.work.candidates().iter().flat_map(argv).any(may_read)
+}

@@ -40,7 +40,7 @@ use crate::io::llm::Models;
 use crate::io::reactor::Reactor;
 use crate::io::socket_peer::Processes;
 use crate::types::error::RunError;
-use crate::types::event::{Content, Event, Failure, Outcome, StepId, Usage, VERSION};
+use crate::types::event::{Content, Event, Failure, Outcome, StepId, Usage};
 use crate::types::reuse::Reuse;
 
 /// The records of a look at most: one that needs more goes round without end.
@@ -136,16 +136,11 @@ pub fn plan_reuse(home: &Home, plan: &Plan, options: Options) -> Result<Vec<Plan
         reuse,
         world: World::Planned(Box::default()),
     };
-    driver.run(FirstRecord::New(vec![Event::RunStarted {
-        version: VERSION,
-        run: ID.to_owned(),
-        plan: String::new(),
-        pipeline: pipeline.name.clone(),
-        task: options.task.clone(),
-        params: BTreeMap::new(),
-        stored_params: None,
-        stdin: None,
-    }]));
+    let mut started = Event::run_started(ID, &pipeline.name);
+    if let Event::RunStarted { task, .. } = &mut started {
+        task.clone_from(&options.task);
+    }
+    driver.run(FirstRecord::New(vec![started]));
     if let Some(reason) = driver.records.broken {
         return Err(RunError::Request(format!("what would run cannot be told: {reason}")));
     }

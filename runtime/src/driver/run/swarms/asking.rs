@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use swarmc_plan::{Agent, Connection, LlmKind, Provider, Recorded, ToolProtocol};
 
+use super::super::attempts::begin_folder;
 use super::super::driver::Driver;
 use super::super::eval::{At, Evaluator, MAX_OUTPUT, ModelRequest, PREFILL, render_failure, truncate_to_event};
 use super::recorded::Known;
@@ -131,8 +132,12 @@ impl Driver<'_> {
         }
         let way = match way {
             AskMethod::Program(mut job) => {
+                if let Err(error) = begin_folder(&job) {
+                    self.give_up(error);
+                    return Ok(());
+                }
                 // The record of its start has been made since the job was.
-                job.after = self.records.seq;
+                job.begin_after(self.records.seq);
                 self.submit_program(*job, provider);
                 return Ok(());
             }
@@ -220,7 +225,7 @@ impl Driver<'_> {
 }
 
 /// Whether a program takes the turns.
-fn is_program(provider: &Provider) -> bool {
+pub(super) fn is_program(provider: &Provider) -> bool {
     Evaluator::protocol(provider) == prompt::Protocol::Program
 }
 

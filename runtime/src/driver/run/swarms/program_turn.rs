@@ -4,25 +4,29 @@
 //! the answer of a model does. Invariant: no more programs run at once than agents of pipelines may, and of each provider
 //! no more than its `concurrency`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use swarmc_plan::{Agent, Provider};
 
 use super::super::agent::{Attempt, Routes};
+use super::super::attempts::remove_processes;
 use super::super::driver::Driver;
 use super::super::eval::{At, Evaluator, render_failure};
 use super::super::prepare::explicit_variables;
 use super::super::values::View;
+use super::asking::is_program;
 use super::{Stuck, Task};
 use crate::core::graph::{AGENTS, Key};
-use crate::core::swarm::prompt::Prompt;
+use crate::core::swarm::prompt::{Prompt, Protocol};
 use crate::io::executor::{Candidate, Job, MemberTurn, Role, Session, Transport, Work, may_pass};
+use crate::io::home::list_folder_names;
+use crate::io::recording;
 use crate::types::cancel::Cancel;
 use crate::types::chat::Tool;
 use crate::types::effective_prompt::{Block, Effective};
-use crate::types::event::StepId;
+use crate::types::event::{AttemptId, Event, StepId};
 use crate::types::swarm::{Purpose, TurnId};
 
 /// The turns that programs take.
@@ -85,6 +89,8 @@ impl Driver<'_> {
         let mut taker = self.reach_candidate((player, provider), effective, None, &of)?;
         continue_session(&mut taker, at, turn);
         let is_team = at.swarm().is_some_and(|swarm| swarm.team.is_some());
+        let work = Work::Member(Box::new(MemberTurn { turn: turn.clone(), is_team, taker }));
+        let folder = self.outputs.layout.turn_processes_folder(&id, attempt, turn);
         let limit = |purpose| at.swarm().map(|swarm| Duration::from_millis(Evaluator::turn_timeout(swarm, purpose)));
         Ok(Job {
             attempt,
@@ -96,7 +102,7 @@ impl Driver<'_> {
             keeps_log: false,
             shape: None,
             checks: Vec::new(),
-            environment: Arc::clone(&taker.environment),
+            environment: work.candidates().first().map_or_else(Arc::default, |taker| Arc::clone(&taker.environment)),
             stated: explicit_variables(&pipeline.env, &step.env),
             directory: self.services.process_env.pipeline_directory(&pipeline.name),
             tree: at.swarm().and_then(|swarm| self.find_member_tree(key, step, pipeline, (swarm, &turn.agent))),
@@ -106,11 +112,62 @@ impl Driver<'_> {
             idle: step.idle_ms.map(Duration::from_millis),
             grace: Duration::from_millis(step.grace_ms),
             max_output: usize::try_from(step.output.max_bytes).unwrap_or(usize::MAX).max(1),
-            survival: None,
+            survival: self.find_survival(step, &work, folder),
             cancel: Arc::new(Cancel::default()),
-            work: Work::Member(Box::new(MemberTurn { turn: turn.clone(), is_team, taker })),
+            work,
             step: id,
         })
+    }
+
+    /// Goes on with the turns of a swarm that a former runner has begun, and ends what else that has left of the swarm.
+    pub(super) fn rejoin_turns(&mut self, step: &StepId, attempt: u32, key: Key) -> Result<(), Stuck> {
+        let mut rejoined = BTreeSet::new();
+        for turn in self.attempts.take_held_turns(step, attempt) {
+            if self.rejoin_turn(step, attempt, key, &turn)? {
+                rejoined.insert(self.outputs.layout.turn_processes_folder(step, attempt, &turn));
+            }
+        }
+        let folder = self.outputs.layout.processes_folder(step, attempt);
+        if self.world.is_real() {
+            let left = list_folder_names(&folder).unwrap_or_default().into_iter().map(|name| folder.join(name));
+            // What stays behind is removed when the swarm ends.
+            left.filter(|folder| !rejoined.contains(folder)).for_each(|folder| drop(remove_processes(&folder)));
+        }
+        Ok(())
+    }
+
+    /// Goes on with a turn that a former runner has begun. False where it cannot: it begins again.
+    fn rejoin_turn(&mut self, step: &StepId, attempt: u32, key: Key, turn: &TurnId) -> Result<bool, Stuck> {
+        let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(false) };
+        let touched = swarm.agent(&turn.agent).map_or(0, |agent| agent.touched);
+        let player = self.evaluator.player(swarm, turn)?;
+        let Some(provider) = self.evaluator.plan.provider(&player.provider).filter(|provider| is_program(provider))
+        else {
+            return Ok(false);
+        };
+        // Its program was told this, and is told it again only where it starts again.
+        let asked = self.evaluator.build_request(
+            At { state: &self.state, key, attempt },
+            (turn, player),
+            (&[], Protocol::Program),
+            (self.records.clock, &self.attempts.made),
+        )?;
+        let question = recording::Question {
+            agent: Some(player.name.clone()),
+            system: Some(asked.prompt.system.clone()),
+            prompt: Some(asked.prompt.user.clone()),
+            ..recording::Question::default()
+        };
+        let mut job = self.build_member_job(key, attempt, turn, (player, provider), (asked.prompt, &asked.tools))?;
+        let Some(survival) = &mut job.survival else { return Ok(false) };
+        survival.rejoins = true;
+        self.record_swarm_event(Event::TurnRejoined { swarm: AttemptId::new(step, attempt), turn: turn.clone() });
+        if self.ask_recorded(step, attempt, turn, || question) {
+            job.begin_after(self.records.seq);
+            self.submit_program(job, provider);
+            self.skip_touches(step, attempt, turn, touched);
+        }
+        Ok(true)
     }
 
     /// Has a program take a turn, as soon as there is room for it.

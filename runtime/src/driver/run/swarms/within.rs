@@ -109,6 +109,19 @@ impl Driver<'_> {
         }
     }
 
+    /// The program of a turn that goes on tells again of this many changes of files.
+    pub(super) fn skip_touches(&mut self, step: &StepId, attempt: u32, turn: &TurnId, touched: u32) {
+        if let Some(team) = self.find_team(step, attempt).filter(|_| touched > 0) {
+            team.known_touches.insert(turn.clone(), touched);
+        }
+    }
+
+    /// Whether a change of a file was recorded before its turn was rejoined.
+    pub(super) fn is_known_touch(&mut self, step: &StepId, attempt: u32, turn: &TurnId) -> bool {
+        let left = self.find_team(step, attempt).and_then(|team| team.known_touches.get_mut(turn));
+        left.filter(|left| **left > 0).map(|left| *left -= 1).is_some()
+    }
+
     /// An agent has read, within its turn, its messages up to `number` and the plan at `version`.
     fn record_read(&mut self, (step, attempt): (&StepId, u32), turn: &TurnId, (number, version): (u64, u32)) {
         let fact = TeamFact::Noticed { agent: Arc::clone(&turn.agent), number, version };

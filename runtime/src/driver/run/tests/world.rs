@@ -79,7 +79,7 @@ impl World {
         let folder = self.home().publish(self.home().create().unwrap()).unwrap();
         let facts = RunConfig {
             workspace: self.workspace(),
-            concurrency: 4,
+            concurrency: None,
             commit: None,
             record: None,
             replay: None,
@@ -93,10 +93,10 @@ impl World {
             params: BTreeMap::new(),
             stdin: None,
             process_env: ProcessEnv::new([pipeline], &facts.workspace, environment()).unwrap(),
-            state: State::new(Arc::new(build_graph(plan, pipeline, None, &facts).unwrap())),
+            state: State::new(Arc::new(build_graph(plan, pipeline, None, 4).unwrap())),
             last: 0,
             clock: 0,
-            first: FirstRecord::New(vec![Event::run_started(&folder.id, "main")]),
+            first: FirstRecord::New(vec![started(&folder.id)]),
             notices: Vec::new(),
             journal,
             held: BTreeMap::new(),
@@ -126,7 +126,7 @@ impl World {
         let folder = self.home().find("last").unwrap();
         let records = folder.read_records().unwrap();
         let plan = folder.plan_now(&records).unwrap();
-        State::replay(Arc::new(Graph::new(&plan, &plan.default, None, folder.concurrency()).unwrap()), &records)
+        State::replay(Arc::new(Graph::new(&plan, &plan.default, None, folder.concurrency(&records)).unwrap()), &records)
     }
 
     pub(super) fn ends(&self) -> Vec<(String, event::Outcome)> {
@@ -243,4 +243,13 @@ pub(super) fn output_of(step: &str, wrap: bool) -> Segment {
         wrap,
         origin: origin(),
     })
+}
+
+/// The first record of a run in which four steps run at once.
+fn started(run: &str) -> Event {
+    let mut started = Event::run_started(run, "main");
+    if let Event::RunStarted { concurrency, .. } = &mut started {
+        *concurrency = Some(4);
+    }
+    started
 }
