@@ -13,6 +13,15 @@ pub(crate) struct Place {
     folder: TempDir,
 }
 
+/// What a test did is one more case of [`crate::snapshots`].
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            crate::snapshots::check_home(&self.home());
+        }
+    }
+}
+
 impl Place {
     pub(crate) fn new(spec: &str) -> Place {
         let place = Place { folder: TempDir::new().expect("a temporary folder can be made") };

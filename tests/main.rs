@@ -49,6 +49,7 @@ mod screens;
 mod seeds;
 mod serve;
 mod since;
+mod snapshots;
 mod spawns;
 mod specs;
 mod stalls;

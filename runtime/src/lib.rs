@@ -18,6 +18,7 @@ pub use core::decide::{Command, decide_commands};
 pub use core::graph::{Graph, GraphError, MAX_STEPS};
 pub use core::reopen::Retry as RetryRun;
 pub use core::reopened_records::effective;
+pub use core::snapshot::SnapshotError;
 pub use core::state::{Blocked, Counts, End, Open, Pending, Progress, Reading, Standing, State, Waiting};
 pub use core::swarm;
 pub use driver::run::rehearsal::{Answer, Asks, Fault, Member, Prompted, Rehearsal, Turn, rehearse};

@@ -10,6 +10,7 @@ mod edges;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use swarmc_plan::{Budget, EachJoin, Exhausted, Join, Plan, Price, RequestTimeout, RoundFailure, StopStatus, When};
 use thiserror::Error;
 
@@ -101,7 +102,7 @@ pub(crate) struct Region {
 }
 
 /// A step by its region and number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 pub(crate) struct StepRef {
     pub(crate) region: u32,
     pub(crate) step: u32,
@@ -234,7 +235,7 @@ pub(crate) struct Edge {
 }
 
 /// A step of a frame, by number; both count from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub(crate) struct Key {
     pub(crate) frame: u32,
     pub(crate) step: u32,

@@ -6,5 +6,6 @@ pub(crate) mod reopen;
 pub(crate) mod reopened_records;
 #[cfg(test)]
 pub(crate) mod samples;
+pub(crate) mod snapshot;
 pub(crate) mod state;
 pub mod swarm;

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use swarmc_plan::{RequestTimeout, Unattended};
 
 use super::State;
@@ -17,7 +18,7 @@ use crate::types::approval::{Choice, Request, RequestKind, Verdict};
 use crate::types::event::{AnsweredBy, Content, InboxMessage, StepId};
 
 /// A request that waits for an answer, with its origin.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Waiting {
     /// The step.
     pub step: StepId,
@@ -39,7 +40,7 @@ impl Waiting {
 }
 
 /// The requests of a run.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Approvals {
     /// The number of the last one.
     last: u32,
@@ -53,6 +54,7 @@ pub(crate) struct Approvals {
     /// The decided requests for tasks and for help, where the agent that asked does not know the decision yet.
     decided: BTreeMap<u32, (Waiting, Verdict)>,
     /// How many of a step's last requests for help, or for tasks, no person answered in time.
+    #[serde(with = "crate::core::snapshot::pairs")]
     unheeded: BTreeMap<StepId, u32>,
     always: BTreeSet<Always>,
 }

@@ -5,15 +5,17 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use super::State;
 use crate::core::graph::{Key, StepRef};
 use crate::types::artifact::{ArtifactKind, ArtifactMeta, REMEMBERED, Stored};
 
 /// The artifacts that are known.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct ArtifactIndex(VecDeque<Entry>);
 
-#[derive(Debug)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Entry {
     /// The activation and the step that it is of.
     scope: u32,

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use swarmc_plan::Budget;
 
 use super::State;
@@ -14,7 +15,7 @@ use crate::types::event::{Failure, Outcome, Reserved};
 use crate::types::usage::compute_cost;
 
 /// What was used or is reserved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Spent {
     pub(crate) calls: u64,
     pub(crate) tokens: u64,
@@ -27,7 +28,7 @@ pub(crate) struct Spent {
 }
 
 /// What launches that are under way have reserved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Open {
     launches: u64,
     calls: u64,
@@ -36,7 +37,7 @@ pub(crate) struct Open {
 }
 
 /// What a step has of the budgets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Account {
     /// What its open attempt may use.
     reserved: Reserved,

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use swarmc_plan::StopStatus;
 
 use super::budget::{Account, Spent};
@@ -14,7 +15,7 @@ use crate::core::graph::Key;
 use crate::types::event::{Content, InboxMessage, Status};
 
 /// A region in its current round.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Frame {
     pub(crate) region: u32,
     /// The step that it is the inside of; none for an instance of the pipeline that runs.
@@ -65,7 +66,7 @@ pub(crate) struct Frame {
 }
 
 /// What ends a frame early: no step starts in it any more, and running ones are ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Ending {
     /// The step that does.
     pub(crate) by: Arc<str>,
@@ -74,7 +75,7 @@ pub(crate) struct Ending {
 }
 
 /// How an instance of the pipeline ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum End {
     /// Done.
     Succeeded,
@@ -89,7 +90,7 @@ pub enum End {
 }
 
 /// A step of the current round.
-#[derive(Debug)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Step {
     pub(crate) phase: Phase,
     /// The attempt that runs, or the one that comes next.
@@ -137,7 +138,7 @@ pub(crate) struct Step {
 }
 
 /// The attempts of a step in which an agent sums up files for the attempt after them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Summing {
     /// The agent, while one is open.
     pub(crate) by: Option<Arc<str>>,
@@ -150,7 +151,7 @@ pub(crate) struct Summing {
 }
 
 /// The phase of a step. Facts alone decide it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) enum Phase {
     /// Needs are open.
     Waiting,
@@ -181,7 +182,7 @@ pub(crate) enum Phase {
 }
 
 /// Why a step will not run; the small form of [`crate::SkipReason`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) enum Reason {
     Need(u32, Status),
     Join,
@@ -194,7 +195,7 @@ pub(crate) enum Reason {
 }
 
 /// What is known of a step's failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) enum Fault {
     None,
     /// So many steps that handle it by running did run, or still may.
@@ -206,7 +207,7 @@ pub(crate) enum Fault {
 }
 
 /// What a step left behind.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Detail {
     pub(crate) output: Option<Content>,
     pub(crate) exit: Option<i32>,
@@ -220,7 +221,7 @@ pub(crate) struct Detail {
 }
 
 /// What is inside of a step.
-#[derive(Debug)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(crate) enum Inner {
     /// The frame of a loop or a call, which stays until the round around it ends.
     Frame(u32),
@@ -231,7 +232,7 @@ pub(crate) enum Inner {
 }
 
 /// The items of a for-each. A frame is open for few of them at a time.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Each {
     /// The list, as JSON.
     pub(crate) list: Option<Content>,
@@ -250,7 +251,7 @@ pub(crate) struct Each {
 }
 
 /// A step of the round before, or an item.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Past {
     pub(crate) status: Status,
     pub(crate) detail: Option<Box<Detail>>,

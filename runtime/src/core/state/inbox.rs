@@ -9,6 +9,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use swarmc_plan::{EdgeKind, Response};
 
 use super::State;
@@ -19,13 +20,15 @@ use crate::types::event::{INPUTS, InboxMessage, Status, StepId};
 use crate::types::handoff::EnvelopeKind;
 
 /// The inboxes of one activation of a pipeline.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Inboxes {
     /// In the order in which a turn reads them.
+    #[serde(with = "crate::core::snapshot::pairs")]
     boxes: BTreeMap<StepRef, Vec<InboxMessage>>,
     /// How many envelopes took each way, by its number.
     sent: BTreeMap<usize, u32>,
     /// The envelopes that may or must be answered and are not, the oldest first, by who sent them to whom.
+    #[serde(with = "crate::core::snapshot::pairs")]
     asked: BTreeMap<(StepRef, StepRef), VecDeque<OpenQuestion>>,
     /// The same pairs the other way round.
     owed: BTreeSet<(StepRef, StepRef)>,
@@ -34,7 +37,7 @@ pub(crate) struct Inboxes {
 }
 
 /// An answer that is waited for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 struct OpenQuestion {
     id: Arc<str>,
     /// Who sent it, which need not be who is answered.

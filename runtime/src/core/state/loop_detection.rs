@@ -5,6 +5,8 @@
 //! for the person who decides. Invariant: a step is held up only where it would go on, and a turn that puts out,
 //! sends or changes something else begins to count anew.
 
+use serde::{Deserialize, Serialize};
+
 use super::State;
 use super::frame::Phase;
 use crate::core::graph::Key;
@@ -14,7 +16,7 @@ use crate::types::digest::digest_bytes;
 use crate::types::event::{Content, Failure, InboxMessage, Outcome};
 
 /// What the last turns and attempts of a step have in common.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct RepeatCounter {
     /// What the open attempt has changed, as a diff.
     changed: Option<Content>,
@@ -32,7 +34,7 @@ pub(crate) struct RepeatCounter {
 }
 
 /// How an attempt failed a check.
-#[derive(Debug)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Failed {
     check: Failure,
     told: String,

@@ -28,11 +28,14 @@ mod turn_counters;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use self::approvals::Approvals;
 use self::budget::Spent;
 use self::frame::{Frame, Phase, Step};
 use self::run_queues::RunQueues;
 use crate::core::graph::{Graph, Key, Node, Region};
+use crate::core::snapshot::FromPlan;
 use crate::types::event::{Process, RunStatus, StepId};
 
 pub use self::approvals::Waiting;
@@ -44,16 +47,19 @@ pub use self::read::Reading;
 pub(crate) use self::swarms::SwarmState;
 
 /// The state of a run.
-#[derive(Debug)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct State {
-    pub(crate) graph: Arc<Graph>,
+    #[serde(skip)]
+    pub(crate) graph: FromPlan<Graph>,
     /// The instances of the pipeline first, then what is inside of them, in the order in which it was opened; places
     /// that became free are taken again.
     pub(crate) frames: Vec<Frame>,
     free: Vec<u32>,
     /// The frames by instance and path.
+    #[serde(with = "crate::core::snapshot::pairs")]
     paths: HashMap<(u32, Arc<str>), u32>,
     /// The steps that started and have not settled, with the process of their attempt.
+    #[serde(with = "crate::core::snapshot::pairs")]
     open: BTreeMap<Key, Vec<Process>>,
     pub(crate) agenda: RunQueues,
     pub(crate) stopping: bool,
@@ -78,6 +84,7 @@ pub struct State {
     /// The run ends, because its budget was spent.
     pub(crate) over_budget: bool,
     /// The swarms of steps that have not settled.
+    #[serde(with = "crate::core::snapshot::pairs")]
     pub(crate) swarms: BTreeMap<Key, SwarmState>,
     approvals: Approvals,
     /// Whether a replay, and not the time, decides when pauses and deadlines of swarms are over.
@@ -87,8 +94,10 @@ pub struct State {
     /// The artifacts of steps.
     artifact_index: artifacts::ArtifactIndex,
     /// What turns that are under way have said beside handing over.
+    #[serde(with = "crate::core::snapshot::pairs")]
     voices: BTreeMap<Key, turn_counters::TurnCounters>,
     /// The attempts with which steps go on that run again after the end of the run, by step.
+    #[serde(with = "crate::core::snapshot::pairs")]
     reopened: HashMap<StepId, u32>,
     /// While records of before the run went on are folded: what they need to be there.
     past: Option<Box<reopened::Past>>,
@@ -162,7 +171,7 @@ impl State {
             voices: BTreeMap::new(),
             reopened: HashMap::new(),
             past: None,
-            graph,
+            graph: graph.into(),
         }
     }
 

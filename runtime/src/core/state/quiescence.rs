@@ -7,20 +7,22 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::State;
 use super::frame::{Frame, Inner, Phase};
 use super::run_queues::Place;
 use crate::core::graph::{Group, Key, Kind, Ways};
 
 /// How a step relates to the steps that wait for envelopes.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct NodeStatus {
     stand: Liveness,
     /// How many of its needs cannot settle before a waiting step goes on.
     blocked: u32,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 enum Liveness {
     /// It has settled.
     #[default]
@@ -34,7 +36,7 @@ enum Liveness {
 }
 
 /// The groups of an activation, by number.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 pub(super) struct Reach {
     groups: Vec<Reached>,
     /// Those in which a step waits in vain.
@@ -42,7 +44,7 @@ pub(super) struct Reach {
 }
 
 /// How far the steps of a [`Group`] are.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 struct Reached {
     live: u32,
     waiting: BTreeSet<Key>,

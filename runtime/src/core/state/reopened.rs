@@ -3,8 +3,10 @@
 //! While the records of before are folded, an item of a for-each is open when a record tells of it, whatever the order in
 //! which the items were opened once: those that run again do not hold up those that stay.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use super::State;
 use super::budget::Spent;
@@ -14,12 +16,12 @@ use crate::core::reopened_records::effective;
 use crate::types::event::{Event, Record, StepId};
 
 /// What the records of before the run went on tell of.
-#[derive(Debug)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Past {
     /// How many times the run goes on until they are over.
     left: usize,
     /// The frames with a record, by instance and path.
-    frames: HashSet<(u32, Arc<str>)>,
+    frames: BTreeSet<(u32, Arc<str>)>,
 }
 
 impl Past {

@@ -7,13 +7,15 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::State;
 use super::frame::{Phase, Reason};
 use crate::core::graph::{Graph, Key, Kind, Limit};
 use crate::types::event::SkipReason;
 
 /// The queues.
-#[derive(Debug)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct RunQueues {
     pub(crate) judge: BTreeSet<Key>,
     pub(crate) skip: BTreeSet<Key>,
@@ -50,14 +52,14 @@ pub(crate) struct RunQueues {
 }
 
 /// A step in the order of the declaration: the steps inside of a step come at its place.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct DeclarationOrder {
     rank: Arc<[u32]>,
     pub(crate) key: Key,
 }
 
 /// The steps of one name, or of a called pipeline, with a limit of their own.
-#[derive(Debug)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Lane {
     limit: u32,
     /// Slots taken, and steps in the queue of tasks: at most `limit`, or nothing is parked.
@@ -66,7 +68,7 @@ struct Lane {
 }
 
 /// The queue that holds a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) enum Place {
     Nowhere,
     Judge,

@@ -5,13 +5,15 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::State;
 use crate::core::graph::Key;
 use crate::types::event::{Outcome, Usage};
 use crate::types::usage::sum;
 
 /// A conversation as it stood at the end of its last turn.
-#[derive(Debug)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Known {
     agent: Arc<str>,
     name: Arc<str>,

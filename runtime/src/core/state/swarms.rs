@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::State;
 use super::frame::Phase;
 use crate::core::graph::Key;
@@ -10,7 +12,7 @@ use crate::types::event::{AttemptId, Event, Reserved, StepId};
 use crate::types::swarm::{Purpose, TurnId};
 
 /// A swarm of a step.
-#[derive(Debug)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct SwarmState {
     /// The attempt of the step.
     attempt: u32,

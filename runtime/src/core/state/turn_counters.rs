@@ -3,12 +3,14 @@
 //! In: the facts of it. Out: the last report, and the counts that bound both. Invariant: it exists for as long as the
 //! turn goes on, across runners, and the runner forgets it with its end.
 
+use serde::{Deserialize, Serialize};
+
 use super::State;
 use crate::core::graph::Key;
 use crate::types::event::{Content, StepId};
 
 /// What one turn has said.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct TurnCounters {
     /// How often it has reported.
     pub(crate) reports: u32,

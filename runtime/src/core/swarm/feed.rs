@@ -6,6 +6,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::prompt::inline_text;
 use crate::types::event::{Content, Event};
 use crate::types::swarm::{Action, Answer};
@@ -18,12 +20,12 @@ const KEPT: usize = 1_000;
 const CHARS: usize = 160;
 
 /// The latest lines.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Feed {
     entries: VecDeque<FeedEntry>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Deserialize, Serialize)]
 struct FeedEntry {
     agent: Arc<str>,
     words: String,

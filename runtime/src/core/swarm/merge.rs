@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use swarmc_plan::Approval;
 
 use super::action;
@@ -24,7 +25,7 @@ const TREES: usize = 50;
 const SHORT: usize = 10;
 
 /// A worktree that agents share.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Worktree {
     /// The agent that merges it.
     pub(crate) manager: Arc<str>,
@@ -36,7 +37,7 @@ pub(crate) struct Worktree {
 }
 
 /// How far a worktree is.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub(crate) enum TreeStage {
     /// There is nothing to merge.
     #[default]

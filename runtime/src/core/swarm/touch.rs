@@ -8,6 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::merge::WorkPlace;
 use super::state::Swarm;
 use crate::types::team::{ItemState, Touch};
@@ -21,7 +23,7 @@ const CHANGES: usize = 20;
 type About = (Arc<str>, Arc<str>);
 
 /// What the agents of a team have changed, and are about to.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Touches {
     /// The latest changes of each file, by its path.
     files: BTreeMap<Arc<str>, VecDeque<Change>>,
@@ -35,7 +37,7 @@ pub(crate) struct Touches {
     pub(super) conflicts: VecDeque<Conflict>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Change {
     agent: Arc<str>,
     /// The worktree of the team in which it was made.
@@ -45,7 +47,7 @@ struct Change {
 }
 
 /// Two agents that changed the same file.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub(super) struct Conflict {
     pub agent: Arc<str>,
     pub with: Arc<str>,

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use super::properties::check_cuts;
 use super::run::Run;
 use super::world::World;
 use crate::core::samples::{graph, plan as build_plan, repeated};
@@ -97,6 +98,7 @@ fn any_prefix_of_a_real_journal_is_a_state_that_decide_accepts_and_a_run_that_en
                 }
             }
         }
+        check_cuts(&graph(pipeline.clone()), &recovered.records);
         let mut state = State::new(graph(pipeline.clone()));
         recovered.records.iter().for_each(|record| state.apply(record));
         let Some(Record { event: Event::RunFinished { status }, .. }) = recovered.records.last() else {

@@ -2,6 +2,7 @@
 //! interruption anywhere changes nothing in the end.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -11,6 +12,7 @@ use super::model::{self, Ending};
 use super::random::{plans, timeless, worlds};
 use super::run::{Run, same};
 use super::world::World;
+use crate::core::graph::Graph;
 use crate::core::reopen::Retry;
 use crate::core::reopened_records::effective;
 use crate::core::samples::graph_of;
@@ -156,6 +158,45 @@ proptest! {
             }
         }
     }
+}
+
+proptest! {
+    // Each case folds as many times as it has records.
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_snapshot_at_any_cut_changes_nothing(plan in plans(), world in worlds()) {
+        let run = Run::start(&plan, world).go();
+        check_cuts(&graph_of(&plan), &run.records);
+        let retry = Retry { failed: true, ..Retry::default() };
+        if let Ok(run) = Run::reopen(&plan, World { kind: true, ..world }, &run.records, &retry) {
+            check_cuts(&graph_of(&plan), &effective(&run.go().records));
+        }
+    }
+}
+
+/// The state is the same whether a reader folds all records, or those behind a snapshot at any of them.
+pub(super) fn check_cuts(graph: &Arc<Graph>, records: &[Record]) {
+    let whole = fold(State::new(Arc::clone(graph)), records).snapshot();
+    let mut growing = State::new(Arc::clone(graph));
+    for cut in 0..=records.len() {
+        let snapshot = growing.snapshot();
+        let restore = || State::restore(Arc::clone(graph), &snapshot).unwrap();
+        assert_eq!(fold(restore(), &records[cut..]).snapshot(), whole, "a snapshot after {cut} records");
+        let (mut restored, at) = (restore(), records.get(cut).map_or(u64::MAX, |record| record.at));
+        let mut folded = fold(State::new(Arc::clone(graph)), &records[..cut]);
+        assert_eq!(
+            decide_commands(&mut restored, at),
+            decide_commands(&mut folded, at),
+            "commands after {cut} records"
+        );
+        records.get(cut).into_iter().for_each(|record| growing.apply(record));
+    }
+}
+
+fn fold(mut state: State, records: &[Record]) -> State {
+    records.iter().for_each(|record| state.apply(record));
+    state
 }
 
 fn marked(record: &Record) -> Option<StepId> {

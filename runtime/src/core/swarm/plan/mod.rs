@@ -15,6 +15,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use swarmc_plan::{PlanItem, Priority};
 
 use crate::types::team::{ItemState, PlanOp};
@@ -30,7 +31,7 @@ pub(crate) const OPS_BYTES: usize = 5_000;
 const KEPT: usize = 50;
 
 /// The plan of a team.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct TeamPlan {
     /// Its version; 0 before the coordinator has made one.
     pub version: u32,
@@ -48,7 +49,7 @@ pub struct TeamPlan {
 }
 
 /// An item.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Item {
     /// Its name.
     pub name: Arc<str>,
@@ -73,7 +74,7 @@ pub struct Item {
 }
 
 /// What a version changed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Change {
     /// The version.
     pub version: u32,

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{PlanOp, TeamPlan};
 
 /// A change that an agent proposed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Proposal {
     /// Who proposed it.
     pub by: Arc<str>,

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::types::event::Content;
@@ -16,7 +17,7 @@ pub(crate) const WAITING: usize = 200;
 const ROOM: usize = 50;
 
 /// A message in a mailbox.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub(crate) struct QueuedMessage {
     pub(crate) seq: u64,
     pub(crate) from: Arc<str>,

@@ -15,7 +15,10 @@ mod team;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::rules::Rules;
+use crate::core::snapshot::FromPlan;
 use crate::types::event::{AttemptId, Content, Reserved};
 use crate::types::swarm::{Action, End, Part, Phase, Purpose, TurnId};
 use crate::types::usage::{Usage, sum};
@@ -25,11 +28,12 @@ pub(super) use team::Notice;
 pub(crate) use team::{Channel, Team};
 
 /// A swarm.
-#[derive(Debug)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct Swarm {
     /// The attempt that it runs as.
     pub(crate) id: AttemptId,
-    pub(crate) rules: Arc<Rules>,
+    #[serde(skip)]
+    pub(crate) rules: FromPlan<Rules>,
     /// What names are made from.
     pub(crate) run: Box<str>,
     pub(crate) goal: Content,
@@ -58,7 +62,7 @@ pub struct Swarm {
 }
 
 /// An agent of a swarm.
-#[derive(Debug)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Agent {
     pub(crate) name: Arc<str>,
     /// Its declared agent.
@@ -123,7 +127,7 @@ pub(crate) struct Agent {
 }
 
 /// A conversation that the program of an agent keeps.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Conversation {
     /// Its id.
     pub(crate) id: String,
@@ -134,14 +138,14 @@ pub(crate) struct Conversation {
 }
 
 /// The approval of what an agent wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Agreed {
     /// Whether its call has other arguments than it wanted.
     pub(crate) changed: bool,
 }
 
 /// What an agent does or waits for.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub(crate) enum AgentStage {
     /// It has no task, and has received no message.
     Waiting,
@@ -176,7 +180,7 @@ pub(crate) enum AgentStage {
 }
 
 /// How an agent ended.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Ended {
     pub(crate) how: End,
     pub(crate) response: Option<Content>,
@@ -184,7 +188,7 @@ pub(crate) struct Ended {
 }
 
 /// An iteration of the past.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Past {
     pub(crate) iteration: u32,
     /// What was done; none where the answer was no action.
@@ -194,7 +198,7 @@ pub(crate) struct Past {
 }
 
 /// What the team shares.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Workspace {
     /// The number of the last entry.
     pub(crate) last: u64,
@@ -203,7 +207,7 @@ pub(crate) struct Workspace {
 }
 
 /// An entry of the workspace.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Entry {
     pub(crate) seq: u64,
     pub(crate) author: Arc<str>,
@@ -212,7 +216,7 @@ pub(crate) struct Entry {
 }
 
 /// What was used.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Spent {
     pub(crate) calls: u64,
     pub(crate) usage: Usage,
@@ -225,7 +229,7 @@ pub(crate) struct Spent {
 }
 
 /// A turn of the supervisor.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Lead {
     pub(crate) purpose: Purpose,
     pub(crate) stage: LeadStage,
@@ -240,7 +244,7 @@ pub(crate) struct Lead {
 }
 
 /// Where the supervisor's turn stands.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub(crate) enum LeadStage {
     /// There is none.
     #[default]
@@ -254,7 +258,7 @@ pub(crate) enum LeadStage {
 }
 
 /// What is to be decided, kept in order so that no decision looks at every agent.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 pub(super) struct MemberQueues {
     /// Agents for which there is something to do at once.
     pub(super) agents: BTreeSet<u32>,
@@ -274,7 +278,7 @@ pub(super) struct MemberQueues {
 }
 
 /// The agent or lead of a timer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub(super) enum Timer {
     /// The supervisor may try again.
     Lead,
@@ -292,7 +296,7 @@ impl Swarm {
         let team = Team::new(&rules);
         Swarm {
             id,
-            rules,
+            rules: rules.into(),
             team,
             run: run.into(),
             goal,

@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::mailbox::add_posted;
 use super::{AgentStage, QueuedMessage, Swarm};
 use crate::core::swarm::action::TeamPart;
@@ -20,7 +22,7 @@ use crate::types::team::{ItemState, PlanOp, TeamOp, TeamReading};
 use crate::types::team_fact::TeamFact;
 
 /// What a swarm with a coordinator has besides.
-#[derive(Debug)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Team {
     /// Its plan.
     pub(crate) plan: TeamPlan,
@@ -51,7 +53,7 @@ pub(crate) struct Team {
 }
 
 /// A channel.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Channel {
     /// Who takes part.
     pub(crate) members: BTreeSet<Arc<str>>,
@@ -60,7 +62,7 @@ pub(crate) struct Channel {
 }
 
 /// What an agent is to be told.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub(in crate::core::swarm) struct Notice {
     pub to: Arc<str>,
     /// Whether it wakes the agent.

@@ -85,7 +85,7 @@ fn changes_of_files_count_as_the_spec_says() {
     let mut world = super::within::working();
     let mut rules = coordinated("a1? a2?", "api:a1 parser:a2<api");
     rules.conflicts = swarmc_plan::Conflicts { notices: 1, window_ms: 1_000 };
-    world.swarm.rules = rules.into();
+    world.swarm.rules = std::sync::Arc::new(rules).into();
     let files = ["a", "b", "c"].into_iter().flat_map(|file| ["a1", "a2"].map(|agent| touched(agent, file, None)));
     let told = super::touch::list_notices(&mut world, &files.collect::<Vec<_>>());
     assert_eq!((told.matches("a1 (request)").count(), told.matches("a2 (request)").count()), (1, 1));
