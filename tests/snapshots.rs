@@ -25,7 +25,7 @@ fn read(folder: &RunFolder) -> Option<(Arc<Graph>, Vec<Record>)> {
     let records = folder.read_records().ok()?;
     let Event::RunStarted { pipeline, task, .. } = &records.first()?.event else { return None };
     let plan = folder.plan_now(&records).ok()?;
-    let graph = Graph::new(&plan, pipeline, task.as_deref(), folder.concurrency()).ok()?;
+    let graph = Graph::new(&plan, pipeline, task.as_deref(), folder.concurrency(&records)).ok()?;
     Some((Arc::new(graph), effective(&records).into_owned()))
 }
 

@@ -18,6 +18,7 @@
 
 mod attach;
 mod find;
+mod follow;
 mod reader;
 mod serve;
 mod spools;
