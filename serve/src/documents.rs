@@ -227,10 +227,13 @@ pub(crate) struct Timeline {
     /// What went on within the bars: row, start, end (null while it goes on), `turn` or `tool`, the name of the agent or of
     /// the tool, state.
     #[schemars(schema_with = "part_schema")]
-    pub parts: Vec<(u32, u64, Option<u64>, &'static str, String, &'static str)>,
+    pub parts: Vec<TimelinePart>,
     /// The attempts for which there was no room.
     pub left_out: u64,
 }
+
+/// A turn or a use of a tool: row, start, end, kind, name, state.
+pub(crate) type TimelinePart = (u32, u64, Option<u64>, &'static str, String, &'static str);
 
 fn bar_schema(_: &mut SchemaGenerator) -> Schema {
     tuples_schema(5)

@@ -12,7 +12,7 @@ use swarmc_view::{FollowedRun, now_ms, read_tool_log};
 
 use super::{last_event, reply};
 use crate::Service;
-use crate::documents;
+use crate::documents::{self, TimelinePart};
 use crate::problem::Problem;
 use crate::routes::{Call, Reply};
 
@@ -90,11 +90,8 @@ fn build_timeline(run: &FollowedRun) -> documents::Timeline {
 /// Row, start, end, state, attempt.
 type Bar = (u32, u64, Option<u64>, &'static str, u32);
 
-/// Row, start, end, kind, name, state.
-type Part = (u32, u64, Option<u64>, &'static str, String, &'static str);
-
 /// A use of a tool in an attempt. What of it had not ended with the attempt ended then.
-fn describe_tool(tool: ToolUse, bar: &Bar) -> Part {
+fn describe_tool(tool: ToolUse, bar: &Bar) -> TimelinePart {
     let end = tool.ended_ms.or(bar.2);
     let state = match (tool.ok, end) {
         (Some(true), _) => "succeeded",
@@ -114,7 +111,7 @@ struct Lanes<'r> {
     rows: Vec<String>,
     known: HashMap<&'r StepId, u32>,
     bars: Vec<(&'r StepId, Bar)>,
-    parts: Vec<Part>,
+    parts: Vec<TimelinePart>,
     open: HashMap<(&'r StepId, u32), usize>,
     open_parts: HashMap<PartKey<'r>, usize>,
 }
