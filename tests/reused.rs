@@ -353,3 +353,67 @@ fn a_long_output_is_reused_and_checked() {
     let ended = place.swarmc(&["run", "flow.kdl", "--reuse"]).expect(0, &["50000"], &["`a` runs: its earlier output"]);
     assert_eq!(fates(&ended.err), (set("a"), set("b")), "{}", ended.err);
 }
+
+/// A page for each item of a list: of equal prompts, the items alone tell them apart.
+const PAGES: &str = r#"
+workflow flow
+provider team { script { answer "a page" } }
+agent writer provider=team
+pipeline main {
+    result pages
+    task pages agent=writer { for-each file="list.json"; prompt "Write on <<item>>." }
+}
+"#;
+
+fn pages(spec: &str, before: &str, after: &str) -> (BTreeSet<String>, BTreeSet<String>) {
+    let place = Place::new(spec);
+    place.write("list.json", before);
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &[]);
+    place.write("list.json", after);
+    fates(&place.swarmc(&["run", "flow.kdl", "--reuse"]).expect(0, &[], &[]).err)
+}
+
+/// Of both, the items alone.
+fn items((ran, reused): (BTreeSet<String>, BTreeSet<String>)) -> (BTreeSet<String>, BTreeSet<String>) {
+    let items = |names: BTreeSet<String>| names.into_iter().filter(|name| name.ends_with(']')).collect();
+    (items(ran), items(reused))
+}
+
+#[test]
+fn an_item_that_moves_in_its_list_is_reused() {
+    let fates = items(pages(PAGES, r#"["a", "b"]"#, r#"["new", "a", "b"]"#));
+    assert_eq!(fates, (set("pages[0]"), set("pages[1] pages[2]")));
+    // Of three equal ones, two have a result.
+    let fates = items(pages(PAGES, r#"["a", "a", "b"]"#, r#"["b", "a", "a", "a"]"#));
+    assert_eq!(fates, (set("pages[3]"), set("pages[0] pages[1] pages[2]")));
+}
+
+#[test]
+fn an_item_whose_position_counts_runs_where_it_has_moved() {
+    let told = PAGES.replace("on <<item>>", "on <<item>>, which is <<index>>");
+    let fates = items(pages(&told, r#"["a", "b"]"#, r#"["new", "a", "b"]"#));
+    assert_eq!(fates, (set("pages[0] pages[1] pages[2]"), set("")));
+    let command = PAGES.replace(
+        r#"pages agent=writer { for-each file="list.json"; prompt "Write on <<item>>." }"#,
+        r#"pages { for-each file="list.json"; run "echo $SWARM_INDEX"; stdin "<<item>>"; reuse #true }"#,
+    );
+    let fates = items(pages(&command, r#"["a", "b"]"#, r#"["new", "a"]"#));
+    assert_eq!(fates, (set("pages[0] pages[1]"), set("")));
+}
+
+#[test]
+fn reuse_is_refused_in_recordings_with_what_to_type() {
+    let place = flow();
+    place.swarmc(&["run", "flow.kdl", "--reuse", "--record", "tape"]).expect(
+        1,
+        &[],
+        &["a recording needs every answer", "leave out `--reuse`"],
+    );
+    place.swarmc(&["run", "flow.kdl", "--from", "plan", "--record", "tape"]).expect(1, &[], &["leave out `--from`"]);
+    place.swarmc(&["run", "flow.kdl", "--record", "tape"]).expect(0, &["a review"], &[]);
+    place.swarmc(&["run", "flow.kdl", "--reuse", "--replay", "tape"]).expect(
+        1,
+        &[],
+        &["a replay takes every answer from its recording", "leave out `--reuse`"],
+    );
+}

@@ -2,6 +2,7 @@
 //! the runner, the shim, the machine or the agent can end first.
 
 mod acp;
+mod hostile;
 mod members;
 
 use std::fs;

@@ -196,7 +196,7 @@ mod tests {
         cache.store_entry(&entry, &entry.format_line()).expect("it is written");
         assert_eq!(cache.find_entry(&entry.key), Ok(Some(entry.clone())));
         assert_eq!(cache.find_entry(&sample("y").key), Ok(None));
-        // Somebody moves an entry to another key.
+        // An entry that was moved to another key is damaged.
         let other = cache.entry_path(&sample("y").key);
         create_private(other.parent().expect("a folder"), true).expect("a folder");
         fs::copy(cache.entry_path(&entry.key), &other).expect("a copy");

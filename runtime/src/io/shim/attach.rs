@@ -1,7 +1,7 @@
 //! The runner's end: starts a shim or comes back to one.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::follow::{Following, render_line};
-use super::reader::{Reader, is_cut};
-use super::{EndCause, Exit, FromRunner, Hold, Order, PROGRAM, Words, socket_path};
+use super::reader::Reader;
+use super::{EndCause, Exit, FromRunner, Hold, Order, PROGRAM, Words, open_plain, socket_path};
 use crate::io::children::{self, reap_child};
 use crate::io::event_loop::{EventLoop, Interest};
 use crate::io::home::create_private;
@@ -25,6 +25,9 @@ use crate::types::cancel::Cancel;
 
 /// How long a shim may take to tell the end of a process that was killed, and to end after it.
 pub(super) const STUCK: Duration = Duration::from_secs(5);
+
+/// The bytes of the file `exit` at most: a path in its message is the longest part.
+const LONGEST_EXIT: u64 = 64 * 1024;
 
 /// Why an attempt failed whose shim went away.
 pub(super) const LOST: &str =
@@ -47,10 +50,9 @@ pub(crate) async fn run_held_process(
     let former = if hold.rejoins { find_former(hold) } else { Former::None };
     let (stream, first, child) = match former {
         Former::Ended(exit) => {
-            return match read_ended(hold, &exit, sink) {
-                Err(error) if is_cut(&error) => Ok(End { cause: Cause::Cut, exit: -1, signal: None }),
-                outcome => outcome.map_err(failed)?,
-            };
+            // Whatever is wrong with its files: it cannot be read to its end any more.
+            let cut = |_| Ok(End { cause: Cause::Cut, exit: -1, signal: None });
+            return read_ended(hold, &exit, sink).unwrap_or_else(cut);
         }
         Former::Lost => return Ok(End { cause: Cause::Lost(LOST), exit: -1, signal: None }),
         Former::Lives(stream) => (stream, render_line(&FromRunner::Hello { epoch: hold.epoch }), None),
@@ -157,7 +159,8 @@ fn read_ended(hold: &Hold, exit: &Exit, sink: &mut dyn Sink) -> io::Result<Resul
 
 /// How the process ended that is held in a folder; none while it lives, and where it is not known.
 pub(super) fn read_exit(folder: &Path) -> Option<Exit> {
-    let exit: Exit = serde_json::from_str(&fs::read_to_string(folder.join("exit")).ok()?).ok()?;
+    let file = open_plain(&folder.join("exit")).ok()?;
+    let exit: Exit = serde_json::from_reader(file.take(LONGEST_EXIT)).ok()?;
     // What it put out may be lost where the machine went down since.
     (exit.boot == boot_id()).then_some(exit)
 }

@@ -199,7 +199,7 @@ impl<'e> Following<'e> {
         let Some(watchdog) = self.watchdog.as_mut().filter(|_| sink.has_dialogue()) else { return };
         let talk = sink.next_input();
         watchdog.note_dialogue(talk, now);
-        // What an ended process is told is lost, as in a pipe.
+        // Input for a process that has ended is lost, as in a pipe.
         if self.ended.is_some() {
             let count = talk.words.len();
             self.passed = 0;

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! In: what to start, as one line of JSON on the shim's standard input. Out: `out` and `err` in the folder of the process,
-//! what it was told in `in`, and at its end `exit`. The runner reads the files; over the connection come only lengths, what
+//! its messages over ACP in `in`, and at its end `exit`. The runner reads the files; over the connection come only lengths, what
 //! the program is to read, and its end. So a later runner reads everything from the beginning, whatever the former one had
 //! read of it.
 //!
@@ -24,11 +24,15 @@ mod serve;
 mod spools;
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io;
 use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use attach::run_held_process;
@@ -69,7 +73,7 @@ impl Hold {
         Hold { rejoins: false, ..self }
     }
 
-    /// What the program was told.
+    /// The messages that the program received.
     pub(crate) fn input_path(&self) -> PathBuf {
         self.folder.join("in")
     }
@@ -78,6 +82,16 @@ impl Hold {
 /// Whether this process has a program that holds others.
 pub(crate) fn can_hold() -> bool {
     PROGRAM.get().is_some()
+}
+
+/// Opens a file of a shim: what another process put in its place, a link or a pipe, is refused, and never waited for.
+fn open_plain(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidData, "it is no plain file")),
+    }
 }
 
 fn socket_path(folder: &Path) -> PathBuf {

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{SeekFrom, seek};
 
+use super::open_plain;
 use crate::io::process::Sink;
 
 /// What is read of a file at once.
@@ -25,7 +26,7 @@ pub(super) struct Reader {
 impl Reader {
     /// Opens the streams, which have at least these lengths.
     pub(super) fn open(folder: &Path, came: [u64; 2]) -> io::Result<Reader> {
-        let open = |name: &str| File::open(folder.join(name));
+        let open = |name: &str| open_plain(&folder.join(name));
         let files = [open("out")?, open("err")?];
         // Ahead of the first byte: what comes before a gap would be taken for all of it.
         for (file, came) in files.iter().zip(came) {
