@@ -38,7 +38,7 @@ fn events(run: &Path) -> Vec<Value> {
     events.retain(|event| event["event"] != "process_started" && event["event"] != "exchanged");
     for event in &mut events {
         let event = event.as_object_mut().expect("an event is an object");
-        for field in ["seq", "at", "crc", "run"] {
+        for field in ["seq", "at", "crc", "run", "commit"] {
             event.remove(field);
         }
         // A digest of what names the run is another one in each.

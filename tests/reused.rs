@@ -405,14 +405,14 @@ fn an_item_whose_position_counts_runs_where_it_has_moved() {
 fn reuse_is_refused_in_recordings_with_what_to_type() {
     let place = flow();
     place.swarmc(&["run", "flow.kdl", "--reuse", "--record", "tape"]).expect(
-        1,
+        2,
         &[],
         &["a recording needs every answer", "leave out `--reuse`"],
     );
-    place.swarmc(&["run", "flow.kdl", "--from", "plan", "--record", "tape"]).expect(1, &[], &["leave out `--from`"]);
+    place.swarmc(&["run", "flow.kdl", "--from", "plan", "--record", "tape"]).expect(2, &[], &["leave out `--from`"]);
     place.swarmc(&["run", "flow.kdl", "--record", "tape"]).expect(0, &["a review"], &[]);
     place.swarmc(&["run", "flow.kdl", "--reuse", "--replay", "tape"]).expect(
-        1,
+        2,
         &[],
         &["a replay takes every answer from its recording", "leave out `--reuse`"],
     );
