@@ -21,6 +21,7 @@ mod find;
 mod follow;
 mod reader;
 mod serve;
+mod spool;
 mod spools;
 
 use std::ffi::OsString;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::fd::BorrowedFd;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,15 +12,14 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use memchr::memchr;
-use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use rustix::pipe::{SpliceFlags, splice};
 use rustix::process::{Pid, getpid};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::spool::{RING, Spool};
 use super::{EndCause, FromRunner, FromShim, Living, Order, Words};
 use crate::io::children::reap_orphans;
 use crate::io::process::{Sink, StdinDialogue};
@@ -32,15 +31,6 @@ use crate::types::user_request::StopLevel;
 /// The bytes of a stream that a runner may not have read yet before the program has to wait.
 const WINDOW: u64 = 16 << 20;
 
-/// The last bytes of a stream that are kept on disk: as much as a log has of it.
-const KEPT: u64 = 256 << 20;
-
-/// How much of a file is given back at once.
-const PIECE: u64 = 16 << 20;
-
-/// The bytes that are moved at once: as many as the largest pipe holds.
-const MOVED: usize = 1 << 20;
-
 /// Where less than this comes at once, and comes again within a moment, more gathers in the pipe before it is taken: a
 /// program that writes much in small pieces costs a fraction then. It hardly ever waits, as a pipe holds as much or more.
 const LITTLE: usize = 64 << 10;
@@ -49,9 +39,6 @@ const REST: Duration = Duration::from_micros(200);
 
 /// The bytes of a connection that are taken at once.
 const HEARD: usize = 8 * 1024;
-
-/// What a hole in a file is a multiple of.
-const BLOCK: u64 = 64 << 10;
 
 /// How long the program waits for room on the disk.
 const DISK_PATIENCE: Duration = Duration::from_secs(60);
@@ -64,17 +51,6 @@ const SWEEP: Duration = Duration::from_secs(5);
 
 /// The longest line of a runner: a message of an agent, every character escaped.
 const LONGEST: usize = 128 << 20;
-
-/// One stream of the program.
-struct Spool {
-    file: File,
-    came: u64,
-    read: u64,
-    /// What lies before this byte was given back to the disk.
-    given_back: u64,
-    /// What was read of the program, and is still to be written.
-    pending: Vec<u8>,
-}
 
 /// What one shim has.
 pub(super) struct Spools {
@@ -154,10 +130,7 @@ impl Spools {
     pub(super) fn new(order: &Order, runner: UnixStream, begun: Vec<u8>) -> io::Result<Spools> {
         let create =
             |name: &str| OpenOptions::new().write(true).create_new(true).mode(0o600).open(order.folder.join(name));
-        let spool = |name: &str| {
-            let file = create(name)?;
-            Ok::<_, io::Error>(Spool { file, came: 0, read: 0, given_back: 0, pending: Vec::new() })
-        };
+        let spool = |name: &str| Ok::<_, io::Error>(Spool::new(create(name)?, RING));
         let variable = |name: &str| {
             let is_meant = |word: &Words| matches!(word, Words::Text(text) if text == name);
             match order.environment.iter().rev().find(|(other, _)| is_meant(other)) {
@@ -229,7 +202,8 @@ impl Spools {
     pub(super) fn hand_over(&mut self, stream: UnixStream, epoch: u64) {
         self.lose_runner();
         self.epoch = epoch;
-        (self.out.read, self.err.read) = (self.out.given_back, self.err.given_back);
+        self.out.read_again();
+        self.err.read_again();
         let told = Progress { came: self.came(), ..Progress::default() };
         self.connection = Some(Connection { told, ..Connection::new(stream) });
         self.alone_since = None;
@@ -371,12 +345,14 @@ impl Spools {
     }
 
     /// Whether there is a place for more of the program's output: the disk takes it, and a runner that reads more slowly
-    /// than the program writes holds it up, as a pipe does. An end that was asked for waits for neither.
+    /// than the program writes holds it up, as a pipe does. An end that was asked for waits for neither, but nothing is
+    /// written over that the runner is still to read.
     fn has_place(&self) -> bool {
-        let is_unread = |spool: &Spool| spool.came - spool.read.min(spool.came) > WINDOW;
-        let waits = self.retry.or(self.rest).is_some()
-            || self.connection.is_some() && (is_unread(&self.out) || is_unread(&self.err));
-        !waits || self.cancel.requested_level().is_some()
+        let is_ending = self.cancel.requested_level().is_some();
+        let most = if is_ending { RING.kept } else { WINDOW };
+        let is_full = self.connection.is_some() && self.out.unread().max(self.err.unread()) > most;
+        let waits = self.retry.or(self.rest).is_some();
+        !is_full && (is_ending || !waits)
     }
 
     /// Moves what a pipe holds into the file of its stream; none where it is to be read.
@@ -384,13 +360,10 @@ impl Spools {
         if !self.moves {
             return None;
         }
-        let spool = self.spool(stream);
-        let mut end = spool.came;
-        match splice(pipe, None, &spool.file, Some(&mut end), MOVED, SpliceFlags::NONBLOCK) {
+        match self.spool(stream).move_from(pipe) {
             Ok(0) => Some(Ok(0)),
             Ok(count) => {
-                spool.came += count as u64;
-                self.note_kept(stream, count);
+                self.note_kept(count);
                 Some(Ok(count))
             }
             Err(error @ (Errno::AGAIN | Errno::INTR)) => Some(Err(error)),
@@ -406,35 +379,20 @@ impl Spools {
 
     /// Writes what was read, as far as the disk takes it.
     fn keep(&mut self, stream: Stream, bytes: &[u8]) {
-        let spool = self.spool(stream);
-        spool.pending.extend_from_slice(bytes);
-        let mut written = 0;
-        while written < spool.pending.len() {
-            match spool.file.write_at(&spool.pending[written..], spool.came) {
-                Ok(count) if count > 0 => {
-                    spool.came += count as u64;
-                    written += count;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                _ => break,
-            }
-        }
-        spool.pending.drain(..written);
-        let is_written = spool.pending.is_empty();
+        let (written, is_written) = self.spool(stream).write(bytes);
         if written > 0 {
-            self.note_kept(stream, written);
+            self.note_kept(written);
         }
         if !is_written && !self.waits_for_disk() {
-            self.spool(stream).pending.clear();
+            self.spool(stream).drop_pending();
         }
     }
 
     /// So many bytes of a stream are in its file.
-    fn note_kept(&mut self, stream: Stream, count: usize) {
+    fn note_kept(&mut self, count: usize) {
         let now = Instant::now();
         let before = std::mem::replace(&mut self.last_output, now);
         self.full_since = None;
-        self.spool(stream).give_back();
         match count < LITTLE && now - before < MOMENT {
             true => self.rest = Some(now + REST),
             false => self.tell_progress(),
@@ -469,19 +427,6 @@ fn describe_messages(text: &str) -> String {
     }
     let heads = text.lines().filter_map(|line| serde_json::from_str::<Head<'_>>(line).ok());
     heads.filter_map(|head| Some(serde_json::to_string(&head).ok()? + "\n")).collect()
-}
-
-impl Spool {
-    /// Gives back to the disk what no log would keep either.
-    fn give_back(&mut self) {
-        let old = self.came.saturating_sub(KEPT) / BLOCK * BLOCK;
-        if old >= self.given_back + PIECE {
-            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            // A file system that cannot do that keeps all of it, as long as it has room.
-            let _ = fallocate(&self.file, flags, 0, old);
-            self.given_back = old;
-        }
-    }
 }
 
 /// The sink of the program. It borrows the spools for each call alone, since the task of the connection has them as well.
