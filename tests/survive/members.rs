@@ -111,10 +111,14 @@ fn members_that_are_not_to_survive_begin_again() {
 #[test]
 fn a_recorded_swarm_whose_runner_was_killed_is_replayed() {
     let place = pair("");
-    kill_at_work(&place, &["run", "flow.kdl", "--record", "tape"]);
+    let arguments = ["run", "flow.kdl", "--record", "tape"];
+    let mut child = place.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    wait_until("both members are at work", || effects(&place).matches("start").count() == 2);
+    signal(&child, "KILL");
+    child.wait().expect("it ends");
     place.write("go", "");
     place.swarmc(&["resume", "last"]).expect(0, &[RESULT], &[]);
-    assert_eq!(effects(&place).matches("start").count(), 2);
+    assert_eq!(effects(&place).matches("start").count(), 4, "they begin again");
     fs::remove_file(place.work().join("act.sh")).expect("it can be removed");
     place.swarmc(&["run", "flow.kdl", "--replay", "tape"]).expect(0, &[RESULT], &["everything is as recorded"]);
 }

@@ -22,7 +22,7 @@ use crate::core::graph::{AGENTS, Key};
 use crate::core::swarm::prompt::{Prompt, Protocol};
 use crate::io::executor::{Candidate, Job, MemberTurn, Role, Session, Transport, Work, may_pass};
 use crate::io::home::list_folder_names;
-use crate::io::recording;
+use crate::io::recording::Source;
 use crate::types::cancel::Cancel;
 use crate::types::chat::Tool;
 use crate::types::effective_prompt::{Block, Effective};
@@ -91,6 +91,10 @@ impl Driver<'_> {
         let is_team = at.swarm().is_some_and(|swarm| swarm.team.is_some());
         let work = Work::Member(Box::new(MemberTurn { turn: turn.clone(), is_team, taker }));
         let folder = self.outputs.layout.turn_processes_folder(&id, attempt, turn);
+        // The prompt of a turn that goes on is rendered anew, and what others did since stands in it: no recording may say
+        // that its program answered that one.
+        let is_live = matches!(self.evaluator.source, Source::Live);
+        let survival = self.find_survival(step, &work, folder).filter(|_| is_live);
         let limit = |purpose| at.swarm().map(|swarm| Duration::from_millis(Evaluator::turn_timeout(swarm, purpose)));
         Ok(Job {
             attempt,
@@ -112,7 +116,7 @@ impl Driver<'_> {
             idle: step.idle_ms.map(Duration::from_millis),
             grace: Duration::from_millis(step.grace_ms),
             max_output: usize::try_from(step.output.max_bytes).unwrap_or(usize::MAX).max(1),
-            survival: self.find_survival(step, &work, folder),
+            survival,
             cancel: Arc::new(Cancel::default()),
             work,
             step: id,
@@ -145,28 +149,20 @@ impl Driver<'_> {
         else {
             return Ok(false);
         };
-        // Its program was told this, and is told it again only where it starts again.
+        // Only a program that starts again receives this.
         let asked = self.evaluator.build_request(
             At { state: &self.state, key, attempt },
             (turn, player),
             (&[], Protocol::Program),
             (self.records.clock, &self.attempts.made),
         )?;
-        let question = recording::Question {
-            agent: Some(player.name.clone()),
-            system: Some(asked.prompt.system.clone()),
-            prompt: Some(asked.prompt.user.clone()),
-            ..recording::Question::default()
-        };
         let mut job = self.build_member_job(key, attempt, turn, (player, provider), (asked.prompt, &asked.tools))?;
         let Some(survival) = &mut job.survival else { return Ok(false) };
         survival.rejoins = true;
         self.record_swarm_event(Event::TurnRejoined { swarm: AttemptId::new(step, attempt), turn: turn.clone() });
-        if self.ask_recorded(step, attempt, turn, || question) {
-            job.begin_after(self.records.seq);
-            self.submit_program(job, provider);
-            self.skip_touches(step, attempt, turn, touched);
-        }
+        job.begin_after(self.records.seq);
+        self.submit_program(job, provider);
+        self.skip_touches(step, attempt, turn, touched);
         Ok(true)
     }
 
