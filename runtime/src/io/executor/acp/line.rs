@@ -7,9 +7,8 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use agent_client_protocol::v1::Responder;
@@ -19,6 +18,7 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{Channel, RawJsonRpcMessage, RawJsonRpcNotification, TransportFrame};
 use futures_core::Stream as _;
 
+use super::bell::ThreadWaker;
 use super::client_fs::{self, Service, TurnContext};
 use super::dialogue::{self, DialogueState, Opening, Shared, Told};
 use super::former::{Former, Incoming, Outgoing};
@@ -122,25 +122,6 @@ pub(super) struct Line<'p, 'c> {
     waker: Waker,
 }
 
-/// Wakes the thread that runs the dialogue.
-struct ThreadWaker {
-    rung: AtomicBool,
-    wake: Waker,
-}
-
-impl Wake for ThreadWaker {
-    fn wake(self: Arc<ThreadWaker>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<ThreadWaker>) {
-        // The thread looks once, however often the dialogue rings in between.
-        if !self.rung.swap(true, Ordering::SeqCst) {
-            self.wake.wake_by_ref();
-        }
-    }
-}
-
 impl<'p, 'c> Line<'p, 'c> {
     /// A line to a program that is about to start.
     pub(super) fn new(
@@ -158,7 +139,7 @@ impl<'p, 'c> Line<'p, 'c> {
             shared.enough.notify_one();
         }
         // Rung from the beginning: the first poll has the dialogue send its first message.
-        let bell = Arc::new(ThreadWaker { rung: AtomicBool::new(true), wake });
+        let bell = Arc::new(ThreadWaker::new(wake));
         let (sender, requests) = mpsc::channel();
         let (channel, ours) = Channel::duplex();
         // Escaped as JSON, a prompt is longer than it is.
@@ -235,7 +216,7 @@ impl<'p, 'c> Line<'p, 'c> {
     /// Has the dialogue go on as far as it can.
     fn go_on(&mut self) {
         for _ in 0..ROUNDS {
-            if !self.bell.rung.swap(false, Ordering::SeqCst) {
+            if !self.bell.take_ring() {
                 return;
             }
             let mut context = Context::from_waker(&self.waker);
@@ -254,7 +235,7 @@ impl<'p, 'c> Line<'p, 'c> {
             self.serve_requests();
         }
         // There is more to do, after others have had their turn.
-        if self.bell.rung.swap(false, Ordering::SeqCst) {
+        if self.bell.take_ring() {
             self.waker.wake_by_ref();
         }
     }
@@ -290,7 +271,7 @@ impl<'p, 'c> Line<'p, 'c> {
     fn lacks_answer(&self) -> bool {
         self.has_caught_up
             && !self.is_over()
-            && !self.bell.rung.load(Ordering::SeqCst)
+            && !self.bell.has_rung()
             && self.former.as_ref().is_some_and(Former::has_unrepeated)
     }
 

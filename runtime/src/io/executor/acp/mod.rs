@@ -6,6 +6,7 @@
 //! has happened. Invariant: whatever the program says, and however much, the turn ends with a reason.
 
 mod begun;
+mod bell;
 mod client_fs;
 mod dialogue;
 mod former;
