@@ -101,6 +101,10 @@ fn a_kill_during_a_backoff_neither_repeats_an_attempt_nor_forgets_the_pause() {
         "pipeline p {\n    task t { retry 2 backoff=\"700ms\"; run \"echo $SWARM_ATTEMPT >>effects; test $SWARM_ATTEMPT = 2\" }\n}\n",
     );
     let (mut child, rest) = place.until(&["run", "flow.kdl"], "attempt 1 of 3 failed");
+    // What is shown is written right after.
+    while !journal(&place).iter().any(|line| line.contains("attempt_ended")) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     child.kill().expect("a child can be killed");
     child.wait().expect("a child can be waited for");
     rest();

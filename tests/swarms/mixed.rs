@@ -260,9 +260,11 @@ fn a_member_that_takes_too_long_is_ended_with_its_processes() {
 }
 
 #[test]
-fn a_killed_run_goes_on_with_the_turns_of_programs() {
+fn a_killed_run_takes_the_turns_of_programs_again_that_are_not_to_survive() {
     let slow = format!("echo $$ >>pids\nif [ ! -e go ]; then exec sleep 600; fi\n{BOB}");
     let place = team(&slow, "");
+    let spec = fs::read_to_string(place.work().join("flow.kdl")).expect("there is a spec");
+    place.write("flow.kdl", &spec.replace("swarm mixed; timeout", "swarm mixed; survive #false; timeout"));
     let mut runner = place.command(&["run", "flow.kdl"]).spawn().expect("swarmc starts");
     let began = Instant::now();
     while !place.work().join("pids").exists() {
