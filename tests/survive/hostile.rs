@@ -3,10 +3,11 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use super::{
-    AGENT, assert_went_on, count, effects, journal, kill_runner, killed, processes, run_folder, shims, spec, wait_until,
+    AGENT, assert_went_on, count, effects, journal, kill_runner, killed, processes, run_folder, shims, signal, spec,
+    wait_until,
 };
 use crate::cli::Place;
 
@@ -129,4 +130,31 @@ fn the_diff_of_a_turn_is_recorded_once() {
     place.write("go", "");
     place.swarmc(&["resume", "last"]).expect(0, &["over"], &["ended meanwhile, and read"]);
     assert_eq!((count(&place, "artifact_stored"), count(&place, "attempt_rejoined")), (1, 1), "{}", journal(&place));
+}
+
+/// The agent has the value in its environment; no file of its run has, while it goes on alone and after its end.
+#[test]
+fn no_file_of_a_run_whose_agent_goes_on_has_the_value_of_a_secret() {
+    const VALUE: &str = "sesame-opens-7731";
+    let text = spec("survive agents", "env TOKEN").replace("echo start", "echo start ${#TOKEN}");
+    let place = Place::new(&format!("secret TOKEN\n{text}"));
+    let command = |arguments: &[&str]| {
+        let mut command = place.command(arguments);
+        command.env("TOKEN", VALUE).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    let assert_hidden = || {
+        let found =
+            Command::new("grep").args(["-r", "-a", "-l", VALUE]).arg(place.home()).output().expect("grep starts");
+        assert_eq!((found.status.code(), String::from_utf8_lossy(&found.stdout).as_ref()), (Some(1), ""));
+    };
+    let mut child = command(&["run", "flow.kdl"]).spawn().expect("it starts");
+    wait_until("it is at work", || effects(&place) == "start 17 " && count(&place, "process_started") > 0);
+    signal(&child, "KILL");
+    child.wait().expect("it ends");
+    assert_hidden();
+    place.write("go", "");
+    assert!(command(&["resume", "last"]).status().expect("it starts").success());
+    assert_eq!((effects(&place).as_str(), count(&place, "attempt_rejoined")), ("start 17 done ", 1));
+    assert_hidden();
 }
