@@ -393,6 +393,10 @@ fn an_item_whose_position_counts_runs_where_it_has_moved() {
     let told = PAGES.replace("on <<item>>", "on <<item>>, which is <<index>>");
     let fates = items(pages(&told, r#"["a", "b"]"#, r#"["new", "a", "b"]"#));
     assert_eq!(fates, (set("pages[0] pages[1] pages[2]"), set("")));
+    let program = PAGES.replace("{ script { answer \"a page\" } }", "{ exec cat }");
+    assert_ne!(program, PAGES);
+    let fates = items(pages(&program, r#"["a", "b"]"#, r#"["new", "a"]"#));
+    assert_eq!(fates, (set("pages[0] pages[1]"), set("")));
     let command = PAGES.replace(
         r#"pages agent=writer { for-each file="list.json"; prompt "Write on <<item>>." }"#,
         r#"pages { for-each file="list.json"; run "echo $SWARM_INDEX"; stdin "<<item>>"; reuse #true }"#,

@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use swarmc_plan::{
-    Agent, Body, Capability, Command, Connection, Output, PackRule, Pipeline, Provider, Step, ToolServer, tools,
+    Agent, Body, Capability, Command, Connection, Format, Output, PackRule, Pipeline, Provider, Step, ToolServer, tools,
 };
 
 use super::super::driver::Driver;
@@ -412,18 +412,19 @@ fn without_positions(step: &StepId) -> StepId {
     StepId { within, ..step.clone() }
 }
 
-/// Whether a process of a job may read the position of its item from its variables: a command, a check, and a program as an
-/// agent that is told to, or that is a file of the workspace.
+/// Whether a process of a job may read the position of its item from its variables: a command, a check, and an agent that is
+/// a program, except those with a stream or a protocol of their own, which are known to read none; and these too where they
+/// are told to, or are a file of the workspace.
 fn may_read_position(job: &Job) -> bool {
-    let argv = |candidate: &Candidate| match &candidate.door {
-        Transport::Program(program) => program.argv.clone(),
-        Transport::Acp(acp) => acp.argv.clone(),
-        _ => Vec::new(),
+    let may_read = |word: &OsString| {
+        POSITION.iter().any(|name| word.to_string_lossy().contains(name)) || job.directory.join(word).is_file()
     };
-    let may_read = |word: OsString| {
-        POSITION.iter().any(|name| word.to_string_lossy().contains(name)) || job.directory.join(&word).is_file()
+    let reads = |candidate: &Candidate| match &candidate.door {
+        Transport::Program(program) => {
+            matches!(program.reads, Format::Text | Format::Json) || program.argv.iter().any(may_read)
+        }
+        Transport::Acp(acp) => acp.argv.iter().any(may_read),
+        _ => false,
     };
-    matches!(job.work, Work::Command { .. })
-        || !job.checks.is_empty()
-        || job.work.candidates().iter().flat_map(argv).any(may_read)
+    matches!(job.work, Work::Command { .. }) || !job.checks.is_empty() || job.work.candidates().iter().any(reads)
 }
