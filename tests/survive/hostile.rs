@@ -136,8 +136,8 @@ fn the_diff_of_a_turn_is_recorded_once() {
 #[test]
 fn no_file_of_a_run_whose_agent_goes_on_has_the_value_of_a_secret() {
     const VALUE: &str = "sesame-opens-7731";
-    let text = spec("survive agents", "env TOKEN").replace("echo start", "echo start ${#TOKEN}");
-    let place = Place::new(&format!("secret TOKEN\n{text}"));
+    let text = spec("survive agents", "env token").replace("echo start", "echo start ${#TOKEN}");
+    let place = Place::new(&format!("secret token env=TOKEN\n{text}"));
     let command = |arguments: &[&str]| {
         let mut command = place.command(arguments);
         command.env("TOKEN", VALUE).stdout(Stdio::null()).stderr(Stdio::null());
