@@ -67,7 +67,7 @@ fn killed_while_it_asks(kind: &str) -> (Place, PathBuf) {
     (place, folder)
 }
 
-/// The next runner says why the agent starts again, and does so at once; what the agent is told then.
+/// Resumes the run: the runner must start the agent again at once, and say why. Returns the methods it sent to that agent.
 #[track_caller]
 fn told_again(place: &Place, why: &str) -> Vec<String> {
     let began = Instant::now();

@@ -1,5 +1,5 @@
-//! Clearing away old runs, their outputs, and results in the cache. A run that is running is never touched; one that could be resumed, or has working
-//! trees with work in them, only by name.
+//! Removes old runs, their outputs, and results in the cache. It never touches a run that is running; one that could be
+//! resumed, or has working trees with work in them, it removes only by name, and ends what that run has left.
 
 use std::io;
 use std::path::Path;
@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::io::cache::Cache;
 use crate::io::files::remove_all;
 use crate::io::home::{DRAFT, Home, RunFolder, list_folder_names};
+use crate::io::orphan_processes::end_survivors;
 use crate::io::worktree::any_in;
 use crate::types::error::RunError;
 
@@ -72,6 +73,13 @@ impl Home {
                 let folder = self.find(name)?;
                 if folder.is_running() {
                     return Err(RunError::Busy { run: folder.id });
+                }
+                // One that has not ended may have left agents that go on. A journal that cannot be read names none of them.
+                if !options.dry_run
+                    && !options.outputs
+                    && let Err(busy @ RunError::Busy { .. }) = end_survivors(&folder)
+                {
+                    return Err(busy);
                 }
                 self.remove(&folder.id, options, &mut pruned)?;
             }

@@ -84,7 +84,7 @@ pub(crate) struct Evaluator<'a> {
     /// The types of the plan, ready to hold values against.
     pub shapes: Shapes,
     lists: ParsedTexts<Vec<Value>>,
-    /// The same lists, as their items are told apart.
+    /// The ids of the items of those lists.
     item_ids: ParsedTexts<ItemIds>,
     given: ParsedTexts<Texts>,
     /// What agents wrote of files.

@@ -36,7 +36,7 @@ pub(super) fn render_line(line: &impl serde::Serialize) -> Vec<u8> {
 pub(super) struct Following<'e> {
     lines: Registered<'e, UnixStream>,
     begun: Vec<u8>,
-    /// What the shim is told as soon as there is room for it: a shim that was stopped must not hold up the thread.
+    /// Lines that wait for room in the socket: the thread never waits for a shim that is stopped.
     outbox: Vec<u8>,
     /// Wakes the task when there is room; none before it was missing.
     room: Option<Registered<'e, UnixStream>>,

@@ -412,9 +412,9 @@ fn without_positions(step: &StepId) -> StepId {
     StepId { within, ..step.clone() }
 }
 
-/// Whether a process of a job may read the position of its item from its variables: a command, a check, and an agent that is
-/// a program, except those with a stream or a protocol of their own, which are known to read none; and these too where they
-/// are told to, or are a file of the workspace.
+/// Whether a process of a job may read the position of its item from its variables. Commands and checks may, and so may an
+/// agent that is a program which prints text or JSON. A known agent, with a stream or a protocol, reads no such variable,
+/// unless its arguments name one or it is a file of the workspace.
 fn may_read_position(job: &Job) -> bool {
     let may_read = |word: &OsString| {
         POSITION.iter().any(|name| word.to_string_lossy().contains(name)) || job.directory.join(word).is_file()

@@ -8,7 +8,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
-/// What the agent is told of a command that it may have to ask for again.
+/// The error for a command that had begun when the last runner ended.
 pub(super) const UNKNOWN: &str = "swarmc was ended when it had begun this command, and does not know how far the command \
 came: look at what it has done before you run it again";
 
