@@ -370,6 +370,10 @@ impl Screen {
             return "no log to save: the step has not begun".to_owned();
         };
         let name = format!("{}-{name}.log", self.run.folder.id);
+        // The file begins with the first byte.
+        if !log.exists() {
+            return "no log to save: the step has written nothing so far".to_owned();
+        }
         let save = || {
             let mut from = std::fs::File::open(log)?;
             // Nothing that is there is written over.

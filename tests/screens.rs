@@ -129,6 +129,8 @@ fn the_mouse_selects_where_a_person_wants_it_and_the_log_is_saved() {
     click(20);
     click(build);
     tmux.wait("Log of build");
+    // What is not in the log so far cannot be saved.
+    tmux.wait_for("both lines of the log", |screen| screen.contains("Log of build") && screen.contains("two"));
     tmux.press("M");
     tmux.wait("the terminal has the mouse");
     click(3);
