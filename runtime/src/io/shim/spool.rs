@@ -4,14 +4,18 @@
 //! that it need not find new blocks for.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, PipeReader, PipeWriter, Read as _};
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt as _;
 
-use rustix::pipe::{SpliceFlags, splice};
+use rustix::io::Errno;
+use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, splice};
 
 /// The bytes that are moved at once: as many as the largest pipe holds.
 const MOVED: usize = 1 << 20;
+
+/// The bytes that a pipe holds at first.
+const PIPE: usize = 64 << 10;
 
 /// The file of each stream. What is kept is as much as a log has of a stream.
 pub(super) const RING: Ring = Ring { kept: 256 << 20, spare: MOVED as u64 };
@@ -53,11 +57,14 @@ pub(super) struct Spool {
     pub read: u64,
     /// What was read of the program, and is still to be written: no more than is read at once.
     pending: Vec<u8>,
+    /// A pipe through which bytes go to the file. The system locks the pipe that it writes to a file from: from the pipe of
+    /// the program, the program would wait for each write.
+    between: Option<(PipeReader, PipeWriter)>,
 }
 
 impl Spool {
     pub(super) fn new(file: File, ring: Ring) -> Spool {
-        Spool { file, ring, came: 0, read: 0, pending: Vec::new() }
+        Spool { file, ring, came: 0, read: 0, pending: Vec::new(), between: None }
     }
 
     /// The bytes that the runner may still read.
@@ -71,11 +78,39 @@ impl Spool {
     }
 
     /// Moves what a pipe holds into the file, up to the end of the ring: how many bytes, and zero at the end of the stream.
-    pub(super) fn move_from(&mut self, pipe: BorrowedFd<'_>) -> rustix::io::Result<usize> {
+    /// What the file does not take is pending then.
+    ///
+    /// # Errors
+    /// Nothing was moved.
+    pub(super) fn move_from(&mut self, pipe: BorrowedFd<'_>) -> io::Result<usize> {
         let (mut offset, room) = self.ring.place(self.came, MOVED);
-        let count = splice(pipe, None, &self.file, Some(&mut offset), room, SpliceFlags::NONBLOCK)?;
-        self.came += count as u64;
+        if self.between.is_none() {
+            self.between = Some(io::pipe()?);
+        }
+        let Some((reader, writer)) = &mut self.between else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        let count = splice(pipe, None, &*writer, None, room, SpliceFlags::NONBLOCK)?;
+        let mut left = count;
+        while left > 0 {
+            match splice(&*reader, None, &self.file, Some(&mut offset), left, SpliceFlags::empty()) {
+                Ok(written) if written > 0 => left -= written,
+                Err(Errno::INTR) => {}
+                _ => break,
+            }
+        }
+        self.came += (count - left) as u64;
+        if left > 0 {
+            self.pending.resize(left, 0);
+            reader.read_exact(&mut self.pending)?;
+        } else if count == PIPE {
+            // Beyond what this user may have, the pipe stays as it is.
+            let _ = fcntl_setpipe_size(&*writer, MOVED);
+        }
         Ok(count)
+    }
+
+    /// Whether what was taken of the program is all in the file.
+    pub(super) fn is_written(&self) -> bool {
+        self.pending.is_empty()
     }
 
     /// Writes what was read, as far as the disk takes it: how many bytes, and whether that is all.

@@ -362,18 +362,23 @@ impl Spools {
         }
         match self.spool(stream).move_from(pipe) {
             Ok(0) => Some(Ok(0)),
-            Ok(count) => {
+            Ok(count) if self.spool(stream).is_written() => {
                 self.note_kept(count);
                 Some(Ok(count))
             }
-            Err(error @ (Errno::AGAIN | Errno::INTR)) => Some(Err(error)),
-            // Not every file system can.
-            Err(Errno::INVAL | Errno::NOSYS) => {
+            Ok(count) => {
+                // Not every file system can, and a disk may be full.
+                self.moves = false;
+                self.keep(stream, &[]);
+                Some(Ok(count))
+            }
+            Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::AGAIN | Errno::INTR)) => {
+                Some(Err(Errno::AGAIN))
+            }
+            Err(_) => {
                 self.moves = false;
                 None
             }
-            // What the disk does not take stays in the pipe.
-            Err(_) => self.waits_for_disk().then_some(Err(Errno::AGAIN)),
         }
     }
 
