@@ -13,6 +13,7 @@ mod file_workspace;
 mod gates;
 mod handoffs;
 mod hooks;
+mod imagined;
 mod input_queue;
 mod limits;
 mod mcp_config;

@@ -11,35 +11,19 @@ mod jobs;
 mod swarms;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 use swarmc_plan::{Body, Plan};
 
+use super::Options;
 use super::driver::Driver;
-use super::eval::{Evaluator, Made};
-use super::input_queue::InputQueue;
-use super::notices::Notices;
-use super::open_attempts::Attempts;
-use super::outputs::Outputs;
+use super::eval::Made;
+use super::imagined::{Imagined, run_in_memory};
 use super::process_env::ProcessEnv;
-use super::records::{Records, Time};
-use super::requests::Requests;
 use super::reuse::Reuser;
-use super::services::Services;
-use super::swarms::RunningSwarms;
-use super::text_store::MemoryStore;
 use super::world::World;
-use super::{FirstRecord, Options, create_poller, find_pipeline, resolve_params, tool_servers, unsupported};
-use crate::core::graph::{Graph, Key};
-use crate::core::state::State;
-use crate::io::agent_api::AgentServer;
-use crate::io::executor::ObserverHandle;
+use crate::core::graph::Key;
 use crate::io::home::RunFolder;
-use crate::io::input::{Input, Inputs};
-use crate::io::journal::CountingJournal;
-use crate::io::llm::Models;
-use crate::io::reactor::Reactor;
-use crate::io::socket_peer::Processes;
+use crate::io::input::Input;
 use crate::types::error::RunError;
 use crate::types::event::{Content, Event, Failure, Outcome, Record, RunStatus, Status, StepId};
 
@@ -65,55 +49,17 @@ pub fn rehearse(
     options: &Options,
     answer: &mut dyn FnMut(&Turn<'_>) -> Answer,
 ) -> Result<Rehearsal, RunError> {
-    let pipeline = find_pipeline(plan, options.pipeline.as_deref())?;
-    let params = resolve_params(plan, pipeline, options.params.clone())?;
-    let graph = Graph::new(plan, &pipeline.name, options.task.as_deref(), CONCURRENCY);
-    let graph = graph.map_err(|error| RunError::Request(error.to_string()))?;
-    unsupported::check_supported(plan, &graph)?;
-    let stdin = options.stdin.as_ref().map(|bytes| Content::Text(String::from_utf8_lossy(bytes).into_owned()));
-    let process_env = ProcessEnv::imagined(plan, &options.workspace);
     let path = options.workspace.join(ID);
-    let folder = RunFolder { id: ID.to_owned(), outputs: path.join("outputs"), path };
-    let layout = folder.layout(pipeline);
-    let texts = MemoryStore::default();
-    let names = (folder.id.clone(), folder.path.clone(), options.workspace.clone());
-    let evaluator = Evaluator::new(plan, &graph, params, stdin, names, Box::new(texts.clone()));
-    let poller = create_poller()?;
-    let (inputs, receiver) = Inputs::new(poller.inbox());
-    let (observer_handle, reactor) = (ObserverHandle::unobserved(), Arc::new(Reactor::default()));
-    let agent_server = AgentServer::new(&folder.path, inputs.clone(), Arc::clone(&reactor), Processes::new(&folder.id));
-    let services = Services {
-        tools: Arc::new(tool_servers::build_toolbox(&evaluator, &process_env, &observer_handle)),
-        process_env,
-        models: Arc::new(Models::none()),
-        reactor,
-        agent_server,
-        inputs,
-    };
-    let mut driver = Driver {
-        evaluator,
-        state: State::new(Arc::new(graph)),
-        records: Records::new(Box::new(CountingJournal::new(RECORDS)), 0, 0, Time::Virtual),
-        queue: InputQueue::new(receiver, false),
-        attempts: Attempts::new(None, BTreeMap::new()),
-        requests: Requests::new(false),
-        teams: RunningSwarms::default(),
-        outputs: Outputs::new(folder, layout, Box::new(texts.clone()), None),
-        notices: Notices::new(observer_handle),
-        services,
+    let rehearsing = Rehearsing { answer, due: BTreeMap::new(), gates: VecDeque::new(), report: Rehearsal::empty() };
+    let imagined = Imagined {
+        folder: RunFolder { id: ID.to_owned(), outputs: path.join("outputs"), path },
         reuse: Reuser::default(),
-        world: World::Rehearsed(Box::new(Rehearsing {
-            answer,
-            due: BTreeMap::new(),
-            gates: VecDeque::new(),
-            report: Rehearsal::empty(),
-        })),
+        world: World::Rehearsed(Box::new(rehearsing)),
+        concurrency: CONCURRENCY,
+        records: RECORDS,
     };
-    let mut started = Event::run_started(ID, &pipeline.name);
-    if let Event::RunStarted { task, .. } = &mut started {
-        task.clone_from(&options.task);
-    }
-    driver.run(FirstRecord::New(vec![started]));
+    let (driver, texts) =
+        run_in_memory(plan, options, imagined, |_| Ok(ProcessEnv::imagined(plan, &options.workspace)))?;
     let mut report = driver.finish_rehearsal()?;
     report.texts = texts.take();
     Ok(report)

@@ -11,36 +11,17 @@ use std::sync::Arc;
 use swarmc_plan::Plan;
 
 use super::super::driver::Driver;
-use super::super::eval::Evaluator;
-use super::super::input_queue::InputQueue;
-use super::super::notices::Notices;
-use super::super::open_attempts::Attempts;
-use super::super::outputs::Outputs;
+use super::super::imagined::{Imagined, run_in_memory};
 use super::super::prepare::Prepared;
 use super::super::process_env::ProcessEnv;
-use super::super::records::{Records, Time};
-use super::super::requests::Requests;
-use super::super::services::Services;
-use super::super::swarms::RunningSwarms;
-use super::super::text_store::MemoryStore;
 use super::super::world::World;
-use super::super::{
-    FirstRecord, Options, count_processors, create_poller, find_pipeline, reachable_pipelines, resolve_params,
-    tool_servers, unsupported,
-};
+use super::super::{Options, count_processors, reachable_pipelines};
 use super::{Decision, Reuser};
-use crate::core::graph::{Graph, Key as At};
-use crate::core::state::State;
-use crate::io::agent_api::AgentServer;
-use crate::io::executor::ObserverHandle;
+use crate::core::graph::Key as At;
 use crate::io::home::Home;
-use crate::io::input::{Input, Inputs};
-use crate::io::journal::CountingJournal;
-use crate::io::llm::Models;
-use crate::io::reactor::Reactor;
-use crate::io::socket_peer::Processes;
+use crate::io::input::Input;
 use crate::types::error::RunError;
-use crate::types::event::{Content, Event, Failure, Outcome, StepId, Usage};
+use crate::types::event::{Content, Failure, Outcome, StepId, Usage};
 use crate::types::reuse::Reuse;
 
 /// The records of a look at most: one that needs more goes round without end.
@@ -97,50 +78,16 @@ pub(in super::super) struct Planning {
 /// # Errors
 /// The request does not fit the plan, or earlier results cannot be read.
 pub fn plan_reuse(home: &Home, plan: &Plan, options: Options) -> Result<Vec<PlannedStep>, RunError> {
-    let pipeline = find_pipeline(plan, options.pipeline.as_deref())?;
-    let params = resolve_params(plan, pipeline, options.params)?;
-    let graph = Graph::new(plan, &pipeline.name, options.task.as_deref(), count_processors());
-    let graph = graph.map_err(|error| RunError::Request(error.to_string()))?;
-    unsupported::check_supported(plan, &graph)?;
-    let process_env = ProcessEnv::new(reachable_pipelines(plan, &graph), &options.workspace, options.environment)?;
-    let stdin = options.stdin.as_ref().map(|bytes| Content::Text(String::from_utf8_lossy(bytes).into_owned()));
-    let folder = home.run_folder(ID.to_owned());
-    let layout = folder.layout(pipeline);
-    let texts = MemoryStore::default();
-    let names = (folder.id.clone(), folder.path.clone(), process_env.workspace.clone());
-    let evaluator = Evaluator::new(plan, &graph, params, stdin, names, Box::new(texts.clone()));
-    let poller = create_poller()?;
-    let (inputs, receiver) = Inputs::new(poller.inbox());
-    let (observer_handle, reactor) = (ObserverHandle::unobserved(), Arc::new(Reactor::default()));
-    let agent_server = AgentServer::new(&folder.path, inputs.clone(), Arc::clone(&reactor), Processes::new(&folder.id));
-    let services = Services {
-        tools: Arc::new(tool_servers::build_toolbox(&evaluator, &process_env, &observer_handle)),
-        process_env,
-        models: Arc::new(Models::none()),
-        reactor,
-        agent_server,
-        inputs,
-    };
-    let reuse = Reuser::look(home, &plan.workflow, &options.reuse.unwrap_or(Reuse::ANY))?;
-    let mut driver = Driver {
-        evaluator,
-        state: State::new(Arc::new(graph)),
-        records: Records::new(Box::new(CountingJournal::new(RECORDS)), 0, 0, Time::Virtual),
-        queue: InputQueue::new(receiver, false),
-        attempts: Attempts::new(None, BTreeMap::new()),
-        requests: Requests::new(true),
-        teams: RunningSwarms::default(),
-        outputs: Outputs::new(folder, layout, Box::new(texts), None),
-        notices: Notices::new(observer_handle),
-        services,
-        reuse,
+    let imagined = Imagined {
+        folder: home.run_folder(ID.to_owned()),
+        reuse: Reuser::look(home, &plan.workflow, options.reuse.as_ref().unwrap_or(&Reuse::ANY))?,
         world: World::Planned(Box::default()),
+        concurrency: count_processors(),
+        records: RECORDS,
     };
-    let mut started = Event::run_started(ID, &pipeline.name);
-    if let Event::RunStarted { task, .. } = &mut started {
-        task.clone_from(&options.task);
-    }
-    driver.run(FirstRecord::New(vec![started]));
+    let (driver, _) = run_in_memory(plan, &options, imagined, |graph| {
+        ProcessEnv::new(reachable_pipelines(plan, graph), &options.workspace, options.environment.clone())
+    })?;
     if let Some(reason) = driver.records.broken {
         return Err(RunError::Request(format!("what would run cannot be told: {reason}")));
     }
