@@ -93,6 +93,45 @@ fn kill(pid: i32) {
     assert!(sent.success());
 }
 
+/// Kills runners at random moments of their first `span` milliseconds, `kills` times in all, and `most` of each run, until
+/// the run ends with `result`. Then `check` looks at it, and no process of it is left.
+fn kill_at_random(
+    kills: usize,
+    place: impl Fn() -> Place,
+    (span, most): (u64, usize),
+    result: &str,
+    mut check: impl FnMut(&Place, u64),
+) {
+    let (mut hits, mut moment) = (0, 0_u64);
+    while hits < kills {
+        let place = place();
+        let mut arguments = vec!["run", "flow.kdl"];
+        for _ in 0..most.min(kills - hits) {
+            moment += 1;
+            assert!(moment < 40 * kills as u64, "only {hits} kills hit a run in progress");
+            let mut child =
+                place.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+            // Moments that differ from run to run, and cover the time of some steps.
+            std::thread::sleep(Duration::from_millis(moment * 137 % span));
+            signal(&child, "KILL");
+            child.wait().expect("it ends");
+            if count(&place, "run_started") == 0 {
+                continue;
+            }
+            arguments = vec!["resume", "last"];
+            if count(&place, "run_finished") > 0 {
+                break;
+            }
+            hits += 1;
+        }
+        if count(&place, "run_finished") == 0 {
+            place.swarmc(&arguments).expect(0, &[result], &[]);
+        }
+        check(&place, moment);
+        assert_eq!(processes(&place), Vec::<i32>::new(), "moment {moment}");
+    }
+}
+
 /// The run ends as if its runner had never been killed.
 #[track_caller]
 fn assert_went_on(place: &Place, told: &str) {
@@ -312,40 +351,24 @@ fn ten_agents_begin_once_however_often_their_runner_is_killed() {
         "provider script {{ exec sh \"-c\" \"{script}\" }}\nagent a provider=script\npipeline main {{\n concurrency 4\n{tasks} task all {{ {} run echo all }}\n result all\n}}\n",
         (0..10).map(|number| format!("depends-on t{number}; ")).collect::<String>()
     );
-    let mut hits = 0;
-    let mut moment = 0_u64;
-    while hits < 30 {
-        let place = Place::new(&text);
-        let mut arguments = vec!["run", "flow.kdl"];
-        for _ in 0..4 {
-            moment += 1;
-            assert!(moment < 1000, "only {hits} kills hit a run in progress");
-            let mut child =
-                place.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
-            // Moments that differ from run to run, and cover the time of one.
-            std::thread::sleep(Duration::from_millis(moment * 137 % 900));
-            signal(&child, "KILL");
-            child.wait().expect("it ends");
-            if count(&place, "run_started") == 0 {
-                continue;
+    kill_at_random(
+        30,
+        || Place::new(&text),
+        (900, 4),
+        "all",
+        |place, moment| {
+            for file in ["effects", "ended"] {
+                let text = fs::read_to_string(place.work().join(file)).expect("it was written");
+                let mut tasks: Vec<&str> = text.lines().collect();
+                tasks.sort_unstable();
+                assert_eq!(
+                    tasks,
+                    ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9"],
+                    "{file}, moment {moment}"
+                );
             }
-            arguments = vec!["resume", "last"];
-            if count(&place, "run_finished") > 0 {
-                break;
-            }
-            hits += 1;
-        }
-        if count(&place, "run_finished") == 0 {
-            place.swarmc(&arguments).expect(0, &["all"], &[]);
-        }
-        for file in ["effects", "ended"] {
-            let text = fs::read_to_string(place.work().join(file)).expect("it was written");
-            let mut tasks: Vec<&str> = text.lines().collect();
-            tasks.sort_unstable();
-            assert_eq!(tasks, ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9"], "{file}, moment {moment}");
-        }
-        assert_eq!(processes(&place), Vec::<i32>::new(), "moment {moment}");
-    }
+        },
+    );
 }
 
 /// An agent that tells the id of its conversation, and says how it was started and what it was told.

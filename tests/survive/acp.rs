@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use super::{count, journal, kill_runner, processes, run_folder, wait_until};
+use super::{count, journal, kill_at_random, kill_runner, processes, run_folder, wait_until};
 use crate::acp::{methods, place, spec};
 use crate::cli::{Place, signal};
 
@@ -183,50 +183,34 @@ fn kills() -> usize {
 /// A turn of many steps, its runner killed at random moments: every effect is there once, and no process is left.
 #[test]
 fn an_agent_over_acp_does_its_work_once_however_often_its_runner_is_killed() {
-    let (mut hits, mut rejoined, mut again, mut unsure, mut moment) = (0, 0, 0, 0, 0_u64);
-    while hits < kills() {
-        let place = place(&spec("works", "{ tools file_write shell; can write-files run-commands }", ""));
-        let mut arguments = vec!["run", "flow.kdl"];
-        while hits < kills() {
-            moment += 1;
-            assert!(moment < 40 * kills() as u64, "only {hits} kills hit a run in progress");
-            let mut child =
-                place.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
-            // Moments that differ from run to run, and cover the time of some steps.
-            std::thread::sleep(Duration::from_millis(moment * 137 % 700));
-            signal(&child, "KILL");
-            child.wait().expect("it ends");
-            if count(&place, "run_started") == 0 {
-                continue;
+    let (kills, mut rejoined, mut again, mut unsure) = (kills(), 0, 0, 0);
+    let text = spec("works", "{ tools file_write shell; can write-files run-commands }", "");
+    // A run is killed until it ends.
+    kill_at_random(
+        kills,
+        || place(&text),
+        (700, kills),
+        "over",
+        |place, moment| {
+            let read = |name: &str| fs::read_to_string(place.work().join(name)).unwrap_or_default();
+            let lines = |name: &str| read(name).lines().map(str::to_owned).collect::<Vec<_>>();
+            let steps: Vec<String> = (0..12).map(|number| number.to_string()).collect();
+            assert_eq!(lines("own"), steps, "moment {moment}: {}", journal(place));
+            assert_eq!(lines("starts").len(), 1, "moment {moment}");
+            // A command was run once, or its agent was told that this is not known.
+            let told = lines("unsure");
+            for step in &steps {
+                let ran = lines("ran").iter().filter(|ran| *ran == step).count();
+                let is_unsure =
+                    told.iter().any(|line| line.starts_with(&format!("{step} swarmc was ended when it had begun")));
+                assert!(ran == 1 || ran == 0 && is_unsure, "step {step} ran {ran} times, moment {moment}: {told:?}");
+                assert_eq!(read(&format!("file-{step}")), *step, "moment {moment}");
             }
-            arguments = vec!["resume", "last"];
-            if count(&place, "run_finished") > 0 {
-                break;
-            }
-            hits += 1;
-        }
-        if count(&place, "run_finished") == 0 {
-            place.swarmc(&arguments).expect(0, &["over"], &[]);
-        }
-        let read = |name: &str| fs::read_to_string(place.work().join(name)).unwrap_or_default();
-        let lines = |name: &str| read(name).lines().map(str::to_owned).collect::<Vec<_>>();
-        let steps: Vec<String> = (0..12).map(|number| number.to_string()).collect();
-        assert_eq!(lines("own"), steps, "moment {moment}: {}", journal(&place));
-        assert_eq!(lines("starts").len(), 1, "moment {moment}");
-        // A command was run once, or its agent was told that this is not known.
-        let told = lines("unsure");
-        for step in &steps {
-            let ran = lines("ran").iter().filter(|ran| *ran == step).count();
-            let is_unsure =
-                told.iter().any(|line| line.starts_with(&format!("{step} swarmc was ended when it had begun")));
-            assert!(ran == 1 || ran == 0 && is_unsure, "step {step} ran {ran} times, moment {moment}: {told:?}");
-            assert_eq!(read(&format!("file-{step}")), *step, "moment {moment}");
-        }
-        assert_eq!(methods(&place), BEGUN, "moment {moment}");
-        assert_eq!(processes(&place), Vec::<i32>::new(), "moment {moment}");
-        rejoined += count(&place, "attempt_rejoined");
-        again += count(&place, "attempt_started") - 1;
-        unsure += told.len();
-    }
-    println!("{hits} kills: {rejoined} times rejoined, {again} times started again, {unsure} commands unsure");
+            assert_eq!(methods(place), BEGUN, "moment {moment}");
+            rejoined += count(place, "attempt_rejoined");
+            again += count(place, "attempt_started") - 1;
+            unsure += told.len();
+        },
+    );
+    println!("{kills} kills: {rejoined} times rejoined, {again} times started again, {unsure} commands unsure");
 }
