@@ -13,7 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 use std::{env, io};
 
 use process_wrap::std::{CommandWrap, CommandWrapper, ProcessSession};
@@ -24,11 +24,18 @@ use crate::io::children;
 use crate::io::proc_status::read_stat;
 
 /// Whether this process has a controlling terminal: what shares it could type there, and answer in the place of a person.
-static HAS_TERMINAL: LazyLock<bool> = LazyLock::new(|| {
-    let terminal = read_stat(getpid().as_raw_nonzero().get(), |fields| fields.get(4)?.parse::<i32>().ok());
+static HAS_TERMINAL: OnceLock<bool> = OnceLock::new();
+
+/// This process has begun a session, which has no terminal: that need not be looked up.
+pub(crate) fn note_new_session() {
+    let _ = HAS_TERMINAL.set(false);
+}
+
+fn has_terminal() -> bool {
+    let look = || read_stat(getpid().as_raw_nonzero().get(), |fields| fields.get(4)?.parse::<i32>().ok());
     // Where the system does not say so, there is one.
-    terminal != Some(0)
-});
+    *HAS_TERMINAL.get_or_init(|| look() != Some(0))
+}
 
 /// Where programs are looked for by processes that have no `PATH`.
 pub(crate) const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -108,7 +115,7 @@ fn spawn_program(launch: &Launch<'_>, file: &Path) -> io::Result<Child> {
         .stdin(if launch.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    match *HAS_TERMINAL {
+    match has_terminal() {
         true => lead_session(&mut command)?,
         false => _ = command.process_group(0),
     }

@@ -153,6 +153,22 @@ mod tests {
     }
 
     #[test]
+    fn what_a_file_does_not_take_from_a_pipe_is_written_first() {
+        let (folder, _) = spool();
+        // A file that is only appended to takes nothing from a pipe.
+        let out = File::options().append(true).open(folder.path().join("out")).expect("it can be opened");
+        let mut spool = Spool::new(out, SMALL);
+        let (pipe, mut writer) = io::pipe().expect("a pipe");
+        writer.write_all(b"first").expect("the pipe has room");
+        assert_eq!(spool.move_from(pipe.as_fd()).expect("it is taken"), 5);
+        assert_eq!((spool.came, spool.is_written()), (0, false));
+        assert_eq!(spool.write(b" and more"), (14, true));
+        assert!(spool.is_written());
+        let mut reader = Reader::open_ring(folder.path(), [0; 2], SMALL).expect("it can be read");
+        assert_eq!(read_rest(&mut reader, spool.came).expect("it can be read"), "first and more");
+    }
+
+    #[test]
     fn a_runner_that_comes_back_reads_the_last_whole_lines() {
         let (folder, mut spool) = spool();
         // Not yet written over, and with the end of the ring among what is kept.

@@ -18,7 +18,7 @@ use crate::io::ending::end_below;
 use crate::io::event_loop::{Interest, Tasks};
 use crate::io::home::holds_lock;
 use crate::io::proc_status::boot_id;
-use crate::io::process::{Cause, End, Launch, Limits, Poller, run_process};
+use crate::io::process::{Cause, End, Launch, Limits, Poller, note_new_session, run_process};
 use crate::io::socket_peer::{belongs_to_run, living_peer};
 use crate::io::unix::{Timed, through};
 
@@ -38,8 +38,10 @@ const LONGEST: u64 = 1024;
 /// Standard input is no order, or the folder that it names cannot be used: says so.
 pub fn serve_shim() -> Result<(), String> {
     let failed = |error: io::Error| format!("cannot hold a process: {error}");
-    // It fails where it leads a session already.
-    let _ = setsid();
+    // It fails where it leads a session already, which may have a terminal.
+    if setsid().is_ok() {
+        note_new_session();
+    }
     set_child_subreaper(Some(getpid())).map_err(|error| failed(error.into()))?;
     // Its memory has the values of secrets: no process of the same user may read it.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|error| failed(error.into()))?;

@@ -232,7 +232,8 @@ impl Spools {
     /// Tells how much there is and what the program has read, unless the runner still reads what it was told of last: it
     /// says when it has.
     fn tell_progress(&mut self) {
-        let progress = Progress { came: self.came(), heard: self.heard, is_gone: self.is_gone };
+        // A program that nothing is told takes no part from the beginning.
+        let progress = Progress { came: self.came(), heard: self.heard, is_gone: self.is_gone && self.talks };
         let Some(connection) = self.connection.as_mut().filter(|known| !known.is_reading && known.told != progress)
         else {
             return;
