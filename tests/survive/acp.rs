@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use super::{count, journal, kill_at_random, kill_runner, processes, run_folder, wait_until};
