@@ -279,6 +279,9 @@ fn step_details(step: &Step) -> Vec<String> {
     if let Some(when) = &step.when {
         lines.push(format!("only when `{}`", swarmc_view::make_printable(when.source.trim())));
     }
+    if let Some(pool) = &step.pool {
+        lines.push(format!("by workers of pool {pool}"));
+    }
     for check in &step.checks {
         lines.push(format!("then check {}", format_command(check)));
     }

@@ -36,6 +36,7 @@ mod packaging;
 mod packs;
 mod patience;
 mod plans;
+mod pools;
 mod programs;
 mod properties;
 mod queries;

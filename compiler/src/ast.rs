@@ -141,6 +141,8 @@ pub(crate) struct Pipeline {
     /// Where it says so.
     pub instances: Option<Span>,
     pub concurrency: Option<u32>,
+    /// The pool of workers for its steps.
+    pub pool: Option<String>,
     pub uses: Vec<Use>,
     pub result: Vec<Name>,
     pub fail_fast: bool,

@@ -69,7 +69,7 @@ pub use source::{FileId, Position, SourceFile, Sources, Span};
 pub use stale::check_stale;
 pub use stats::Stats;
 pub use swarmc_plan::tools::{BUILT_IN as BUILT_IN_TOOLS, BuiltIn};
-pub use swarmc_plan::{Bound, Bounds, ProviderKind, StepKind, When};
+pub use swarmc_plan::{Bound, Bounds, DEFAULT_POOL, ProviderKind, StepKind, When};
 pub use test::{Count, Ending, Expectation, Expected, Fake, Hold, Part, StepEnd, TeamExpected, Test, TurnFilter};
 pub use text_cache::Cache;
 pub use tokens::{Bytes, O200k, Tokenizer};

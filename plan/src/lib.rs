@@ -50,7 +50,7 @@ pub use swarm::{
 pub use team::{Conflicts, Group, PlanItem, Priority, Spawns, Worktree};
 pub use template::{Directive, DirectiveKind, Expression, Filter, LOG, Reads, Segment, Template};
 pub use unsupported::Unsupported;
-pub use validate::{Judge, LONGEST_NAME, Piece};
+pub use validate::{DEFAULT_POOL, Judge, LONGEST_NAME, LONGEST_POOL, Piece, is_pool_name};
 pub use validator::build_validator;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -313,6 +313,10 @@ pub struct Agent {
     /// Its inputs and outputs in the workspace of the file protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<crate::FileProtocol>,
+    /// The pool whose workers carry out its turns in swarms; by default that of the step that starts the swarm. For its
+    /// other turns, [`crate::Step::pool`] says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
     /// Where it is declared.
     pub origin: Origin,
 }

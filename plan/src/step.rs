@@ -59,6 +59,11 @@ pub struct Step {
     /// Whether its processes outlive a runner that is killed; none where [`crate::Plan::survive`] says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survives: Option<bool>,
+    /// The pool whose workers carry its processes out in a run with an engine; by default `default`. A pool that its
+    /// agent or its pipeline declares is written here too, for steps that start processes. In a swarm,
+    /// [`crate::Agent::pool`] comes first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
     /// After how many turns in a row with the same output, messages and changes, or attempts that fail the same check,
     /// the runner asks a person whether it goes on; 0 is never.
     #[serde(default, skip_serializing_if = "crate::is_default")]

@@ -142,6 +142,8 @@ pub(crate) struct Agent {
     pub budget: Option<Budget>,
     /// What its workspace holds: the contract of its outbox.
     pub files: Option<Files>,
+    /// The pool of workers for its turns; none: that of the pipeline.
+    pub pool: Option<String>,
     /// Whether a task makes it of its template, with `model=`; nothing declares it.
     pub variant: bool,
 }

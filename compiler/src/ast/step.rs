@@ -33,6 +33,8 @@ pub(crate) struct Step {
     pub idle_ms: Option<u64>,
     pub grace_ms: u64,
     pub survives: Option<bool>,
+    /// The pool of workers; none: that of its agent or its pipeline.
+    pub pool: Option<String>,
     /// The number of equal turns in a row after which the run asks whether to go on; 3 by default in a step with turns.
     pub stall: u32,
     /// Whether the spec writes `stall`.

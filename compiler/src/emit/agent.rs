@@ -57,6 +57,7 @@ impl Emitter<'_, '_, '_> {
             permissions: ast.permissions.as_ref().map(|permissions| permissions.value).unwrap_or_default(),
             budget: ast.budget.as_ref().map(|budget| self.emit_budget(budget)),
             files: self.emit_files(ast.files.as_ref(), agent.files.as_ref(), &|_| false),
+            pool: ast.pool.clone(),
             origin: self.to_origin(ast.name.span),
         }
     }

@@ -135,6 +135,7 @@ impl Emitter<'_, '_, '_> {
             idle_ms: ast.idle_ms,
             grace_ms: ast.grace_ms,
             survives: ast.survives,
+            pool: self.find_pool(pipeline, step),
             stall: ast.stall,
             keeps_log: lists.logged.contains(&index),
             checks: ast.checks.iter().map(command::emit_command).collect(),
@@ -156,6 +157,15 @@ impl Emitter<'_, '_, '_> {
         let is_agent = matches!(emitted.body, plan::Body::Prompt(_));
         let counts = ast.stalls || is_agent && lists.woken.contains(&emitted.name);
         plan::Step { stall: if counts { ast.stall } else { 0 }, ..emitted }
+    }
+
+    /// The pool of a step that starts processes: its own, its agent's, that of the pipeline.
+    fn find_pool(&self, pipeline: &Pipeline<'_>, step: &Step<'_>) -> Option<String> {
+        let has_process = step.ast.body.as_ref().is_some_and(|body| body.kind().takes_slot().is_some())
+            || !step.ast.checks.is_empty();
+        let of_agent = || step.agent.and_then(|agent| self.model.agents[agent].ast.pool.as_ref());
+        let pool = step.ast.pool.as_ref().or_else(of_agent).or(pipeline.ast.pool.as_ref());
+        pool.filter(|_| has_process).cloned()
     }
 
     /// What the output must be: what is declared, or any JSON where a computed value is known to be no text.

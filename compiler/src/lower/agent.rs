@@ -72,6 +72,7 @@ pub(super) fn lower_agent(element: &Element, diagnostics: &mut Diagnostics) -> O
         fallback: element.child("fallback").and_then(|node| argument_name(node, 0)),
         budget: element.child("budget").map(|node| policy::lower_budget(node, diagnostics)),
         files: element.child("files").map(|node| files::lower_files(node, diagnostics)),
+        pool: reference("pool").map(|pool| pool.value),
         variant: false,
     })
 }

@@ -214,6 +214,17 @@ fn lower_string(
             format!("`{value}` is not the name of an environment variable"),
             Some("letters, digits and `_`, and no digit first".into()),
         )),
+        Kind::Pool if swarmc_plan::is_pool_name(value) => None,
+        Kind::Pool => {
+            let beginning: String = value.chars().take(20).collect();
+            let rest = if beginning.len() < value.len() { "…" } else { "" };
+            let message = match value {
+                "" => format!("{place} names no pool"),
+                _ => format!("`{beginning}{rest}` cannot be the name of a pool"),
+            };
+            let rule = format!("it has 1 to {} letters, digits, `-` and `_`", swarmc_plan::LONGEST_POOL);
+            Some(wrong(message, Some(rule)))
+        }
         Kind::Duration => match value::parse_duration(value) {
             Ok(millis) => {
                 number = i64::try_from(millis).unwrap_or(i64::MAX);

@@ -41,6 +41,7 @@ pub(super) fn lower_pipeline(element: &Element, text: &str, diagnostics: &mut Di
         parallelism: section.child("parallelism").count(),
         instances: element.child("parallelism").map(|node| node.span),
         concurrency: step::lower_concurrency(element),
+        pool: child_argument(element, "pool").map(|pool| pool.as_str().to_owned()),
         uses,
         result: element.child("result").map(argument_names).unwrap_or_default(),
         fail_fast: element.child("fail-fast").is_some_and(|node| node.argument(0).is_none_or(|on| on.number == 1)),

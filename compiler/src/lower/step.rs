@@ -42,6 +42,9 @@ pub(super) fn lower_step(element: &Element, text: &str, diagnostics: &mut Diagno
     if !matches!(body, Some(ast::Body::Prompt(_)) | None) {
         without_prompt(element, diagnostics);
     }
+    if let Some(pool) = element.property("pool") {
+        without_process(element, pool, body.as_ref(), diagnostics);
+    }
     let output = lower_output(element, task, body.as_ref(), text, diagnostics);
     let mut of = |child: &str| element.child(child).and_then(|node| lower_source(node, 0, diagnostics));
     let (prefix, suffix) = (of("prefix"), of("suffix"));
@@ -87,6 +90,7 @@ pub(super) fn lower_step(element: &Element, text: &str, diagnostics: &mut Diagno
         idle_ms: timeout.and_then(|timeout| timeout.property("idle")).map(millis),
         grace_ms: task.child("grace").number(),
         survives: element.child("survive").map(|node| node.argument(0).is_none_or(|on| on.number == 1)),
+        pool: element.property("pool").map(|pool| pool.text.as_str().to_owned()),
         stall: task.child("stall").count(),
         stalls: element.child("stall").is_some(),
         checks: element.children("check").filter_map(|check| lower_command(check, diagnostics)).collect(),
@@ -184,6 +188,21 @@ fn without_prompt(element: &Element, diagnostics: &mut Diagnostics) {
             .help("remove it, or give the task a `prompt`");
         diagnostics.push(diagnostic);
     }
+}
+
+/// Reports a pool of a task that starts no process of its own.
+fn without_process(element: &Element, pool: &Datum, body: Option<&ast::Body>, diagnostics: &mut Diagnostics) {
+    if body.is_none_or(|body| body.kind().takes_slot().is_some()) || element.child("check").is_some() {
+        return;
+    }
+    let help = match body {
+        Some(ast::Body::Call { .. }) => "name the pool in the pipeline that it calls: `pool NAME`",
+        _ => "remove it: the runner computes the value",
+    };
+    let diagnostic = Diagnostic::new(Code::MisplacedNode, "`pool=` belongs to a task with a process or an agent")
+        .label(pool.span, "this task starts none")
+        .help(help);
+    diagnostics.push(diagnostic);
 }
 
 /// `output TYPE max= default= repair=`, or with fields in its block.

@@ -64,6 +64,7 @@ fn inherit_fields(agent: &mut Agent, template: &Agent) {
     fill_missing(&mut agent.fallback, &template.fallback);
     fill_missing(&mut agent.budget, &template.budget);
     fill_missing(&mut agent.files, &template.files);
+    fill_missing(&mut agent.pool, &template.pool);
     if agent.can.is_empty() {
         agent.can.clone_from(&template.can);
     }

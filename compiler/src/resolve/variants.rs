@@ -121,5 +121,6 @@ fn make_variant(name: Name, template: Name, change: Change) -> Agent {
         fallback: None,
         budget: None,
         files: None,
+        pool: None,
     }
 }

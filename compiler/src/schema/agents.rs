@@ -186,6 +186,12 @@ pub(super) static AGENT: Node = Node::new("agent", "A role that a provider plays
             Kind::Reference(Target::Agent),
             "Another agent, whose declaration this one starts from.",
         ),
+        Property::new(
+            "pool",
+            Kind::Pool,
+            "Names the workers that carry its turns out in a run with an engine; without an engine it has no effect. That \
+             of the pipeline, when left out. The `pool=` of a task with a `prompt` overrides it.",
+        ),
     ])
     .children(&[
         &DESCRIPTION,

@@ -35,6 +35,8 @@ pub enum Kind {
     Glob,
     /// The name of an environment variable.
     Variable,
+    /// The name of a pool of workers: `[A-Za-z0-9_-]{1,64}`. Workers declare pools, no spec does.
+    Pool,
     /// A type: `string`, `list<Issue>?`.
     Type,
     /// A name that a type declares: `[A-Z][A-Za-z0-9]*`.
@@ -128,6 +130,7 @@ impl Kind {
             Kind::Path => "a path".into(),
             Kind::Glob => "a pattern of paths".into(),
             Kind::Variable => "the name of an environment variable".into(),
+            Kind::Pool => "the name of a pool".into(),
             Kind::Type => "a type such as `string` or `list<string>?`".into(),
             Kind::TypeName => "the name of a type, such as `Verdict`".into(),
             Kind::Number => "a number".into(),

@@ -185,6 +185,7 @@ fn placeholder(kind: Kind) -> &'static str {
         Kind::Path => "PATH",
         Kind::Glob => "GLOB",
         Kind::Variable => "VARIABLE",
+        Kind::Pool => "POOL",
         Kind::Type | Kind::TypeName => "TYPE",
         Kind::Money => "MONEY",
         Kind::Lines => "A-B",

@@ -15,6 +15,7 @@ pub(crate) static PIPELINE: Node = Node::new("pipeline", "Steps that run in the 
         &UNTIL,
         &PARALLELISM,
         &CONCURRENCY,
+        &POOL,
         &USE,
         &RESULT,
         &FAIL_FAST,
@@ -49,6 +50,12 @@ static PARALLELISM: Node = Node::new("parallelism", "How many independent instan
     Kind::Count(1, 10_000),
     "1",
 )]);
+static POOL: Node = Node::new(
+    "pool",
+    "Names the workers that carry its steps out in a run with an engine; without an engine it has no effect. Tasks and \
+     agents that name a pool keep theirs. A pipeline that it calls has a pool of its own, or `default`.",
+)
+.arguments(&[required_argument("POOL", Kind::Pool)]);
 static USE: Node = Node::new("use", "Includes shared tasks of the top level.")
     .arguments(&[required_argument("TASK", Kind::Reference(Target::Shared))])
     .rest("TASK", Kind::Reference(Target::Shared))

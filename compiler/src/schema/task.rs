@@ -18,6 +18,12 @@ pub static TASK: Node = Node::new(
         "The agent that takes the prompt, or a preset: `claude-code`; the only agent, when left out.",
     ),
     Property::new("model", Kind::Scalar, "The model that the agent uses here, in the terms of its provider."),
+    Property::new(
+        "pool",
+        Kind::Pool,
+        "Names the workers that carry the step out in a run with an engine; without an engine it has no effect. The pool \
+         of its agent, else of its pipeline, else `default`, when left out. Agents of a swarm that name a pool keep theirs.",
+    ),
 ])
 .children(&[
     &DESCRIPTION,

@@ -116,6 +116,7 @@ impl<'p> Validator<'p> {
             })?;
         }
         place.field("max_output").check_amount(agent.max_output, 1)?;
+        place.check_pool(agent.pool.as_ref())?;
         if let Some(system) = &agent.system {
             self.check_template(&place.field("system"), system, ANYWHERE)?;
         }

@@ -20,6 +20,17 @@ use place::{Place, ROOT, find_cycle};
 /// The longest name of a step or pipeline, in bytes: files are named after them, and events hold two.
 pub const LONGEST_NAME: usize = 100;
 
+/// The longest name of a pool of workers, in bytes: it is a part of keys and addresses.
+pub const LONGEST_POOL: usize = 64;
+/// The pool of what names none.
+pub const DEFAULT_POOL: &str = "default";
+
+/// Whether a pool may have this name: `[A-Za-z0-9_-]{1,64}`.
+pub fn is_pool_name(text: &str) -> bool {
+    (1..=LONGEST_POOL).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
 /// The further attempts, agents of a swarm, and whatever else is counted in these at most.
 const THOUSAND: u32 = 1000;
 /// The repairs of one answer at most.

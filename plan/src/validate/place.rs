@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::{Checked, LONGEST_NAME, MOST};
+use super::{Checked, LONGEST_NAME, LONGEST_POOL, MOST, is_pool_name};
 use crate::json::ReadError;
 use crate::{Budget, Command};
 
@@ -64,6 +64,14 @@ impl Place<'_> {
         })?;
         self.ensure_holds(name.split('.').all(is_name), || {
             format!("`{name}` is not a name: a lowercase letter, then lowercase letters, digits, `-` and `_`")
+        })
+    }
+
+    /// The name of a pool, where there is one.
+    pub(super) fn check_pool(&self, pool: Option<&String>) -> Checked {
+        let place = self.field("pool");
+        place.ensure_holds(pool.is_none_or(|name| is_pool_name(name)), || {
+            format!("not the name of a pool: 1 to {LONGEST_POOL} letters, digits, `-` and `_`")
         })
     }
 

@@ -139,6 +139,7 @@ impl<'p> Validator<'p> {
         if let Some(name) = &step.worktree {
             place.field("worktree").check_name(name)?;
         }
+        place.check_pool(step.pool.as_ref())?;
         if let Some(files) = &step.files {
             self.check_files(&place.field("files"), files, reader)?;
         }

@@ -199,7 +199,7 @@ pub(super) fn format_placeholder(argument: &Argument, stop: usize) -> String {
         Kind::Bool => format!("${{{stop}|#true,#false|}}"),
         Kind::TypeName => format!("${{{stop}:Name}}"),
         Kind::Name => format!("${{{stop}:{}}}", or(&lower())),
-        Kind::Reference(_) | Kind::Scalar => format!("${{{stop}}}"),
+        Kind::Reference(_) | Kind::Scalar | Kind::Pool => format!("${{{stop}}}"),
         Kind::Count(least, _) => format!("${{{stop}:{}}}", or(&least.max(1).to_string())),
         Kind::Number | Kind::Ratio(..) => format!("${{{stop}:{}}}", or("1")),
         Kind::Type => format!("${{{stop}:{}}}", or("string")),

@@ -390,6 +390,15 @@ fn what_tasks_and_agents_share_by_naming_it_is_offered() {
 }
 
 #[test]
+fn pools_that_the_spec_names_are_offered_where_one_stands() {
+    let spec = spec(
+        "provider p { exec cat }\nagent a provider=p pool=gpu\npipeline main {\n pool builders\n task one agent=a pool=$0 { prompt \"x\" }\n}",
+    );
+    assert_eq!(labels(&spec), ["builders", "gpu", "default"]);
+    assert_eq!(labels(&spec.replace("pool=$0", "pool=gpu").replace("builders", "$0")), ["gpu", "default"]);
+}
+
+#[test]
 fn names_that_lead_to_themselves_end() {
     assert_eq!(labels(&judge("{% set x = x %}{% set y = x %}{{ y.$0 }}")), [""; 0]);
     assert_eq!(

@@ -5,7 +5,7 @@ use std::ops::Range;
 use swarmc_compiler::index::{ShapeKind, SymbolKind};
 use swarmc_compiler::schema::{Argument, Kind, TYPES, Word};
 use swarmc_compiler::syntax::{self, ValueKind};
-use swarmc_compiler::{BUILT_IN_TOOLS, PROGRAM_TOOLS, ProviderKind};
+use swarmc_compiler::{BUILT_IN_TOOLS, DEFAULT_POOL, PROGRAM_TOOLS, ProviderKind};
 
 use super::super::cursor::{CursorContext, Entry, Written};
 use super::{Ask, Item, ItemKind, file, list_codes, name, node, scope};
@@ -78,6 +78,7 @@ pub(super) fn list_values(ask: &Ask<'_>, spot: &CursorContext<'_>, entry: &Entry
         Kind::Glob => file::list_globs(ask, entry),
         Kind::Type => list_types(ask, spot),
         Kind::Variable => list_variables(ask, spot, entry).into_iter().map(written).collect(),
+        Kind::Pool => list_pools(ask).into_iter().map(written).collect(),
         Kind::Text
             if ["allow", "deny", "warn"].into_iter().any(|name| entry.node.is_named(name)) && entry.key.is_none() =>
         {
@@ -215,6 +216,17 @@ fn list_models(ask: &Ask<'_>) -> Vec<Item> {
     collect_texts(ask, is_model).into_iter().map(|model| Item::new(model, ItemKind::Value).detail("model")).collect()
 }
 
+/// The pools that the spec names, and the one of what names none.
+fn list_pools(ask: &Ask<'_>) -> Vec<Item> {
+    let is_pool = |node: &syntax::Node, entry: &syntax::Entry| match &entry.name {
+        Some(key) => &*key.text == "pool",
+        None => &*node.name.text == "pool",
+    };
+    let named = collect_texts(ask, is_pool).into_iter().filter(|name| *name != DEFAULT_POOL);
+    let item = |name: &str| Item::new(name, ItemKind::Value).detail("pool");
+    named.chain([DEFAULT_POOL]).map(item).collect()
+}
+
 /// The servers of tools, then the tools that the spec names, those that come with the runner and those of programs.
 fn list_tools(ask: &Ask<'_>, spot: &CursorContext<'_>, entry: &Entry<'_>) -> Vec<Item> {
     let mut items = name::of_kind(ask, spot, SymbolKind::ToolServer);
@@ -299,7 +311,9 @@ fn key_item(name: &str, kind: Kind, default: Option<&'static str>, is_key: bool)
     let value = node::format_placeholder(&Argument { name: "value", kind, required: true, default }, 1);
     let item = item.text(format!("{name}=")).snippet(format!("{name}={value}"));
     match kind {
-        Kind::Reference(_) | Kind::Path | Kind::Scalar | Kind::Type | Kind::Variable => item.suggest_next(),
+        Kind::Reference(_) | Kind::Path | Kind::Scalar | Kind::Type | Kind::Variable | Kind::Pool => {
+            item.suggest_next()
+        }
         _ => item,
     }
 }

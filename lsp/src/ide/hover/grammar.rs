@@ -104,6 +104,7 @@ fn describe_value(known: &'static schema::Node, slot: Slot, written: &str, at: u
         | Kind::Bool
         | Kind::Ratio(..)
         | Kind::Lines
+        | Kind::Pool
         | Kind::Number
         | Kind::Glob => Some(format!("{doc} {}.", capitalize_first(&slot.kind().describe()))),
         Kind::Reference(Target::Agent | Target::Provider | Target::Preset) => describe_preset(written),

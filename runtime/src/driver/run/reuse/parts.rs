@@ -160,6 +160,7 @@ impl Driver<'_> {
             // For people.
             description: _,
             survives: _, // Where its process goes on changes no result.
+            pool: _,     // Nor does which worker starts it.
             origin: _,
         } = step;
         match &job.work {
@@ -239,6 +240,7 @@ impl Driver<'_> {
             description: _,
             tier: _,
             budget: _,
+            pool: _,
             origin: _,
         } = agent;
         parts.add("model", model.as_deref().unwrap_or_default());
