@@ -1,5 +1,6 @@
 //! Completion as a person at an editor sees it: the labels in order, and the text after one was chosen.
 
+mod pools;
 mod tools;
 mod unclosed;
 
@@ -387,15 +388,6 @@ fn what_tasks_and_agents_share_by_naming_it_is_offered() {
     assert_eq!(labels(&spec), ["big"]);
     assert_eq!(first(&spec.replace("model=$0", "{ tools $0 }"), 3), ["web", "Read", "shell"]);
     assert_eq!(labels(&spec.replace("model=$0", "").replace("session }", "session $0 }")), ["talk"]);
-}
-
-#[test]
-fn pools_that_the_spec_names_are_offered_where_one_stands() {
-    let spec = spec(
-        "provider p { exec cat }\nagent a provider=p pool=gpu\npipeline main {\n pool builders\n task one agent=a pool=$0 { prompt \"x\" }\n}",
-    );
-    assert_eq!(labels(&spec), ["builders", "gpu", "default"]);
-    assert_eq!(labels(&spec.replace("pool=$0", "pool=gpu").replace("builders", "$0")), ["gpu", "default"]);
 }
 
 #[test]
