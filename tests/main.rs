@@ -55,6 +55,7 @@ mod spawns;
 mod specs;
 mod stalls;
 mod stats;
+mod store;
 mod survive;
 mod swarm_failures;
 mod swarm_kills;

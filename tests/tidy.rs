@@ -16,6 +16,7 @@ const PICTURE: &[(&str, &[&str])] = &[
     ("swarmc-plan", &[]),
     ("swarmc-runtime", &["swarmc-plan"]),
     ("swarmc-serve", &["swarmc-plan", "swarmc-runtime", "swarmc-view"]),
+    ("swarmc-store", &[]),
     ("swarmc-view", &["swarmc-plan", "swarmc-runtime"]),
 ];
 
