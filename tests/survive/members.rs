@@ -154,6 +154,10 @@ call send_message '{"to":"'$other'","message_type":"info","payload":{"message":"
 echo start >> effects
 until [ -e go ]; do sleep 0.02; done
 call send_message '{"to":"'$other'","message_type":"info","payload":{"message":"bye from '$me'"}}' >>$me.calls
+# A message that comes after the turn wakes its receiver for one more turn: both are there before the last call, which
+# shows the other's message.
+echo bye >> said
+until [ "$(grep -c bye said)" -ge 2 ]; do sleep 0.02; done
 echo done >> effects
 call item_done '{"item":"'$item'","summary":"by '$me'"}' >>$me.calls
 result "It is done."
