@@ -1,23 +1,27 @@
 //! The command line: every subcommand and flag. The doc comments are `--help`, the manual pages and `docs/cli.md`.
 
 mod agent;
+mod engine;
 mod follow;
 mod resume;
 mod run;
 mod serve;
 mod show;
+mod worker;
 
 use std::path::PathBuf;
 
 pub(crate) use agent::{Agent, Invocation, Mcp};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub(crate) use engine::Engine;
 pub(crate) use follow::{Events, Top};
 pub(crate) use resume::Resume;
 pub(crate) use run::Run;
 pub(crate) use serve::Serve;
 pub(crate) use show::{LogLines, Show};
 use swarmc_view::documents::{DOCUMENTS, Document, find_document};
+pub(crate) use worker::Worker;
 
 /// Compiles and runs multi-agent workflows written in KDL.
 ///
@@ -47,6 +51,7 @@ pub(crate) enum Command {
     Ps(Ps),
     Top(Top),
     Serve(Serve),
+    Worker(Worker),
     Logs(Logs),
     Events(Events),
     Inspect(Inspect),
@@ -61,6 +66,24 @@ pub(crate) enum Command {
     Doctor(Doctor),
     Completions(Completions),
     Man(Man),
+}
+
+impl Command {
+    /// The engine whose runs the command is to see.
+    pub(crate) fn engine(&self) -> Option<&Engine> {
+        match self {
+            Command::Stop(args) => Some(&args.engine),
+            Command::Approve(args) => Some(&args.engine),
+            Command::Send(args) => Some(&args.engine),
+            Command::Ps(args) => Some(&args.engine),
+            Command::Top(args) => Some(&args.engine),
+            Command::Serve(args) => Some(&args.engine),
+            Command::Logs(args) => Some(&args.engine),
+            Command::Events(args) => Some(&args.engine),
+            Command::Inspect(args) => Some(&args.engine),
+            _ => None,
+        }
+    }
 }
 
 /// Serves an editor: the language server, on standard input and output.
@@ -310,6 +333,8 @@ pub(crate) struct Approve {
     /// Replaces the arguments of the agent's tool call: a JSON object that fits the tool's parameters. For `allow`.
     #[arg(long, value_name = "JSON")]
     pub(crate) arguments: Option<String>,
+    #[command(flatten)]
+    pub(crate) engine: Engine,
 }
 
 /// Writes to an agent of a running run.
@@ -334,6 +359,8 @@ pub(crate) struct Send {
     /// conversation can be resumed, between two steps for a model, otherwise after the turn.
     #[arg(long, short)]
     pub(crate) interrupt: bool,
+    #[command(flatten)]
+    pub(crate) engine: Engine,
 }
 
 /// Asks a running run to end; it can be resumed later. If the runner of the run was killed, ends its remaining
@@ -342,6 +369,8 @@ pub(crate) struct Send {
 pub(crate) struct Stop {
     /// The run; may be left out when only one is running.
     pub(crate) run: Option<String>,
+    #[command(flatten)]
+    pub(crate) engine: Engine,
 }
 
 /// Lists runs that are running or can be resumed, with the states of their agents: connected, idle, disconnected, over.
@@ -356,6 +385,8 @@ pub(crate) struct Ps {
     /// Prints one JSON document, versioned.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) engine: Engine,
 }
 
 /// Prints the logs of the steps of a run.
@@ -376,6 +407,8 @@ pub(crate) struct Logs {
     /// Prints what the program of an agent wrote, unchanged.
     #[arg(long)]
     pub(crate) raw: bool,
+    #[command(flatten)]
+    pub(crate) engine: Engine,
 }
 
 /// Shows a run, a step of it, or an agent of a step that is a swarm.
@@ -406,6 +439,8 @@ pub(crate) struct Inspect {
     /// Prints one JSON document, versioned.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) engine: Engine,
 }
 
 /// Deletes old runs, captured outputs, and results for `--reuse`.

@@ -16,6 +16,7 @@ mod display;
 #[cfg(test)]
 mod docs;
 mod doctor;
+mod engine;
 mod events;
 mod exit;
 mod explain;
@@ -59,6 +60,7 @@ mod terminal;
 mod test;
 mod top;
 mod watch;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -79,7 +81,12 @@ fn main() -> ExitCode {
         terminal::eprint(format!("{problem}\n"));
         return ExitCode::FAILURE;
     }
-    let outcome = match CommandLine::parse().command {
+    let command = CommandLine::parse().command;
+    let mirror = match command.engine().map(engine::mirror).transpose() {
+        Ok(mirror) => mirror.flatten(),
+        Err(problem) => return report_error(&problem).into(),
+    };
+    let outcome = match command {
         Command::Check(args) => check::exec(&args),
         Command::Fmt(args) => fmt::exec(&args),
         Command::Plan(args) => plan::exec(&args),
@@ -93,6 +100,7 @@ fn main() -> ExitCode {
         Command::Ps(args) => runs::list_runs(&args),
         Command::Top(args) => top::exec(&args),
         Command::Serve(args) => serve::exec(&args),
+        Command::Worker(args) => worker::exec(&args),
         Command::Logs(args) => logs::exec(&args),
         Command::Events(args) => events::exec(&args),
         Command::Inspect(args) => inspect::exec(&args),
@@ -108,7 +116,9 @@ fn main() -> ExitCode {
         Command::Completions(args) => shell::print_completions(&args),
         Command::Man(args) => shell::print_manual(&args),
     };
-    outcome.unwrap_or_else(|error| report_error(&error)).into()
+    let exit = outcome.unwrap_or_else(|error| report_error(&error));
+    drop(mirror);
+    exit.into()
 }
 
 /// Says what went wrong with the environment or the arguments.

@@ -28,7 +28,7 @@ use crate::find;
 use crate::home::{find_home, find_run, read_past};
 use crate::load::{load_with, select_pipeline};
 use crate::plan::{list_environment, list_templates};
-use crate::{approve, params, replay, reuse, signals, summary, terminal, top};
+use crate::{approve, engine, params, replay, reuse, signals, summary, terminal, top};
 
 /// The most that is read from standard input, in bytes.
 const MAX_STDIN: u64 = 16 * 1024 * 1024;
@@ -70,10 +70,13 @@ pub(crate) fn run_pipeline(args: &Run) -> miette::Result<Exit> {
     let params = build_params(given, plan, pipeline, &workspace, recorded)?;
     let scope = scope_pipeline(pipeline, task.as_deref());
     // A replay starts nothing, so it needs no secrets, and its standard input is the recorded one.
+    let engine = engine::connect(&args.engine)?;
     let stdin = match &replay {
         Some(replay) => replay.stdin.clone(),
         None => {
-            check_secrets(plan, &scope)?;
+            if engine.is_none() {
+                check_secrets(plan, &scope)?;
+            }
             read_stdin(plan, &scope)?
         }
     };
@@ -98,8 +101,13 @@ pub(crate) fn run_pipeline(args: &Run) -> miette::Result<Exit> {
         .with_headless(options.headless || options.replay.is_some())
         .with_reuse(options.reuse.is_some())
         .with_id_file(args.id_file.clone());
-    run_with_display(&home, pipeline, display, args.show, |control, display| {
-        swarmc_runtime::start_run(&home, plan, options, control, display.observer())
+    let commit = engine.as_ref().and_then(|_| engine::find_commit(&options.workspace));
+    run_with_display(&home, pipeline, display, args.show, |control, display| match &engine {
+        Some(engine) => {
+            let watching = (control, display.observer());
+            swarmc_runtime::run_on_engine((engine, &home), plan, options, commit, watching)
+        }
+        None => swarmc_runtime::start_run(&home, plan, options, control, display.observer()),
     })
 }
 
@@ -367,7 +375,7 @@ fn says_stdin(plan: &Plan, pipeline: &Pipeline) -> bool {
 }
 
 /// The program that holds processes: `swarmc-shim` beside this one, which takes a tenth of the memory; else this one.
-fn open_shim() -> PathBuf {
+pub(crate) fn open_shim() -> PathBuf {
     let beside =
         std::env::current_exe().ok().and_then(|program| File::open(program.with_file_name("swarmc-shim")).ok());
     match beside {

@@ -21,6 +21,8 @@ pub use core::reopened_records::effective;
 pub use core::snapshot::SnapshotError;
 pub use core::state::{Blocked, Counts, End, Open, Pending, Progress, Reading, Standing, State, Waiting};
 pub use core::swarm;
+pub use driver::run::engine::{EngineRun, drive_run};
+pub use driver::run::engine_client::run_on_engine;
 pub use driver::run::rehearsal::{Answer, Asks, Fault, Member, Prompted, Rehearsal, Turn, rehearse};
 pub use driver::run::{
     Ended, Fate, Options, Outcome as RunOutcome, PlannedStep, Program, find_programs, plan_reuse, resume_run,
@@ -34,6 +36,8 @@ pub use io::agent_api::{
 };
 pub use io::children::adopt_orphans;
 pub use io::control::Control;
+pub use io::engine::{Engine, Mirror};
+pub use io::engine::{WorkerOptions, WorkerStop, serve_worker};
 pub use io::files::{AgentFiles, KeptFile, agent_status};
 pub use io::home::{Home, Layout, RunFolder, Runner};
 pub use io::journal::JournalFollower;
@@ -49,6 +53,7 @@ pub use types::answer::parse_typed;
 pub use types::approval::{Choice, Request, RequestKind, Same, Verdict};
 pub use types::artifact;
 pub use types::divergence::{Difference, Divergence};
+pub use types::engine;
 pub use types::error::{JournalError, RunError};
 pub use types::event::*;
 pub use types::handoff;

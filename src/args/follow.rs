@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use super::Engine;
+
 /// Shows a run on the whole screen while it goes on: its steps and their logs, its teams, and what waits for an answer.
 ///
 /// The run may be started by another process; leaving ends nothing. `?` shows the keys. Without a terminal it prints one
@@ -16,6 +18,8 @@ pub(crate) struct Top {
     /// Without a terminal: the seconds between two frames.
     #[arg(short, long, default_value_t = 1.0, value_parser = parse_seconds)]
     pub(crate) delay: f64,
+    #[command(flatten)]
+    pub(crate) engine: Engine,
 }
 
 /// A time in seconds that a person can wait for.
@@ -37,4 +41,6 @@ pub(crate) struct Events {
     /// Begins behind the record of this number; 0 prints all.
     #[arg(long, value_name = "SEQ", default_value_t = 0)]
     pub(crate) from: u64,
+    #[command(flatten)]
+    pub(crate) engine: Engine,
 }

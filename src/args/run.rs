@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Show, parse_assignment};
+use super::{Engine, Show, parse_assignment};
 
 /// Runs a workflow.
 ///
@@ -41,21 +41,21 @@ pub(crate) struct Run {
     /// Writes a recording for `--replay` into this folder when the run ends: the requests to every agent, command and
     /// gate, and in swarms every tool, with their answers. It leaves folders, run ids and secrets blank, and replaces
     /// an existing recording.
-    #[arg(long, value_name = "DIR", conflicts_with = "replay")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["replay", "engine"])]
     pub(crate) record: Option<PathBuf>,
     /// Starts no program, asks no model, and takes every answer, the parameters and standard input from this recording.
     /// Ends with exit code 3 at the first prompt, command or other request that differs from the recording, and shows
     /// the difference. Hooks do not run, and a replay cannot be resumed.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "engine")]
     pub(crate) replay: Option<PathBuf>,
     /// Takes the result of a step from an earlier run where its inputs are the same: prompt or command, agent, model,
     /// tools, outputs that it reads, parameters, declared files, types, checks. From this run, from the `last` run of
     /// the workflow that left results, or from `any` run; see docs/reuse.md.
-    #[arg(long, value_name = "RUN|last|any", num_args = 0..=1, default_missing_value = "any")]
+    #[arg(long, value_name = "RUN|last|any", num_args = 0..=1, default_missing_value = "any", conflicts_with = "engine")]
     pub(crate) reuse: Option<String>,
     /// Runs this step and all that depend on it in any case, and takes the results of all others from an earlier run:
     /// `--reuse` says of which one. Refuses to start where one of the others has no result that fits.
-    #[arg(long, value_name = "STEP", conflicts_with = "task")]
+    #[arg(long, value_name = "STEP", conflicts_with_all = ["task", "engine"])]
     pub(crate) from: Option<String>,
     /// Runs only this step and those that it needs, in one round. The result is the output of the step.
     #[arg(long, value_name = "STEP", conflicts_with_all = ["replay", "task"])]
@@ -67,6 +67,8 @@ pub(crate) struct Run {
     /// For a program that starts a run which outlives it: the run leaves its session, and writes its id to this file.
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) id_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) engine: Engine,
     #[command(flatten)]
     pub(crate) show: Show,
 }

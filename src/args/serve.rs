@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::Engine;
+
 /// Serves the runs of this home over HTTP: a page that shows and steers them, an API, and streams of events.
 ///
 /// Prints the address for a browser, which holds the token that every request needs. It shows runs that were started
@@ -47,4 +49,6 @@ pub(crate) struct Serve {
     /// Serves the files of this folder as the page, for work on the page.
     #[arg(long, value_name = "DIR", hide = true)]
     pub(crate) page: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) engine: Engine,
 }

@@ -59,6 +59,13 @@ impl Control {
         receiver.recv().map_err(|_| ending())?
     }
 
+    /// The run cannot go on in this process, and why.
+    pub(crate) fn give_up(&self, why: String) {
+        if let Some(listener) = &self.lock().listener {
+            let _ = listener.send(Input::Broken(why));
+        }
+    }
+
     /// From now on `listener` receives the stop levels; it receives an earlier one at once.
     pub(crate) fn attach(&self, listener: Inputs) {
         let mut wishes = self.lock();

@@ -7,6 +7,7 @@ pub(crate) mod children;
 pub(crate) mod confine;
 pub(crate) mod control;
 pub(crate) mod ending;
+pub(crate) mod engine;
 pub(crate) mod event_loop;
 pub(crate) mod executor;
 pub(crate) mod file_digests;

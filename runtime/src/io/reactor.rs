@@ -51,7 +51,11 @@ impl Reactor {
 impl Drop for Reactor {
     fn drop(&mut self) {
         if let Some(Ok(runtime)) = self.runtime.take() {
-            runtime.shutdown_timeout(CLOSING);
+            match Handle::try_current() {
+                Err(_) => runtime.shutdown_timeout(CLOSING),
+                // The last task of a loop had it: no thread of a loop may wait.
+                Ok(_) => runtime.shutdown_background(),
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ pub(crate) mod content;
 pub(crate) mod digest;
 pub(crate) mod divergence;
 pub(crate) mod effective_prompt;
+pub mod engine;
 pub(crate) mod error;
 pub(crate) mod event;
 pub mod handoff;

@@ -145,7 +145,8 @@ impl Driver<'_> {
     /// Removes what lies in `folder` of the processes of an attempt or a turn, once the record of its end is on disk: until
     /// then another runner may need it.
     pub(super) fn forget_processes(&mut self, folder: PathBuf) {
-        if !self.world.is_real() || !folder.exists() {
+        let remote = self.services.remote.clone();
+        if !self.world.is_real() || remote.is_none() && !folder.exists() {
             return;
         }
         let durable = self.records.durable_in_time();
@@ -155,6 +156,9 @@ impl Driver<'_> {
                 let blocking = handle.clone();
                 handle.spawn(async move {
                     if durable.await {
+                        if let Some(remote) = remote {
+                            remote.forget(&folder);
+                        }
                         blocking.spawn_blocking(move || remove_processes(&folder));
                     }
                 });

@@ -169,7 +169,10 @@ impl Driver<'_> {
             Input::Message(message, reply) => self.take_message(&message, reply),
             Input::Replay(input) => self.take_recorded(*input),
             Input::Lives { step, attempt, process } => {
-                self.services.agent_server.register_process(&step, attempt, process.group);
+                // The number of one on another machine is that of any process here.
+                if process.started != 0 {
+                    self.services.agent_server.register_process(&step, attempt, process.group);
+                }
                 self.record(Event::ProcessStarted { step, attempt, process });
             }
             Input::Session { step, attempt, session } => self.record_session(step, attempt, session),

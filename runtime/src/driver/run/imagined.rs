@@ -83,6 +83,7 @@ pub(super) fn run_in_memory<'a>(
         models: Arc::new(Models::none()),
         reactor,
         agent_server,
+        remote: None,
         inputs,
     };
     let mut started = Event::run_started(&folder.id, &pipeline.name);

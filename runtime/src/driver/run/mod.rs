@@ -8,6 +8,8 @@ mod attempts;
 mod budget;
 mod driver;
 mod effective;
+pub(crate) mod engine;
+pub(crate) mod engine_client;
 pub(crate) mod eval;
 mod file_workspace;
 mod gates;
@@ -62,6 +64,7 @@ use crate::io::agent_api::AgentServer;
 use crate::io::artifact::Watches;
 use crate::io::children;
 use crate::io::control::Control;
+use crate::io::engine::keeping;
 use crate::io::executor::{self, FileWriter, ObserverHandle, Pool};
 use crate::io::home::{ATTEMPTS, Home, Lock, RunConfig, RunFolder};
 use crate::io::journal::{FileJournal, Journal};
@@ -69,6 +72,7 @@ use crate::io::llm::Models;
 use crate::io::process::Poller;
 use crate::io::reactor::Reactor;
 use crate::io::recording::{self, Recorder, Recording, Redactions, Replay, Source};
+use crate::io::shim::RemoteHolder;
 use crate::io::socket::Socket;
 use crate::io::socket_peer::Processes;
 use crate::io::worktree::{Repository, Worktrees};
@@ -80,6 +84,7 @@ use crate::types::observer::Observer;
 use crate::types::reuse::Reuse;
 use crate::types::secrets::{self, Secrets};
 use driver::Driver;
+use engine::Seat;
 use eval::Evaluator;
 use input_queue::InputQueue;
 use notices::Notices;
@@ -156,9 +161,21 @@ pub enum Ended {
 pub fn start_run(
     home: &Home,
     plan: &Plan,
+    options: Options,
+    control: Control,
+    observer: Box<dyn Observer>,
+) -> Result<Outcome, RunError> {
+    start_in(home, plan, options, control, observer, None)
+}
+
+/// The same, for an engine where there is a `seat`.
+fn start_in(
+    home: &Home,
+    plan: &Plan,
     mut options: Options,
     control: Control,
     observer: Box<dyn Observer>,
+    seat: Option<&Seat>,
 ) -> Result<Outcome, RunError> {
     limits::survive_full_files();
     let pipeline = find_pipeline(plan, options.pipeline.as_deref())?;
@@ -176,24 +193,33 @@ pub fn start_run(
     if options.replay.is_some() {
         blank_secrets(plan, &mut options.environment);
     }
-    let concurrency = count_processors();
+    let concurrency = if seat.is_some() { engine::WINDOW } else { count_processors() };
     let graph = build_graph(plan, pipeline, options.task.as_deref(), concurrency)?;
     unsupported::check_supported(plan, &graph)?;
-    let process_env = ProcessEnv::new(reachable_pipelines(plan, &graph), &facts.workspace, options.environment)?;
-    let repository = match &options.replay {
-        Some(_) => None,
-        None => worktree_names::find_repository(plan, &graph, &process_env)?,
+    let mut process_env = ProcessEnv::new(reachable_pipelines(plan, &graph), &facts.workspace, options.environment)?;
+    if seat.is_some() {
+        engine::check_remote(plan, &graph)?;
+        process_env = process_env.remote();
+    }
+    let is_local = seat.is_none() && options.replay.is_none();
+    let repository = match is_local {
+        false => None,
+        true => worktree_names::find_repository(plan, &graph, &process_env)?,
     };
-    let notices = match &options.replay {
-        Some(_) => Vec::new(),
-        None => {
+    let notices = match is_local {
+        // Programs are where workers are.
+        false => Vec::new(),
+        true => {
             let runs = |pipeline: &Pipeline, step: &Step| is_part(&graph, pipeline, step);
             programs::look_up(plan, &reachable_pipelines(plan, &graph), runs, &process_env)?
         }
     };
-    let commit = repository.as_ref().map(Repository::commit).transpose().map_err(RunError::Request)?;
+    let commit = match seat {
+        Some(seat) => seat.commit.clone(),
+        None => repository.as_ref().map(Repository::commit).transpose().map_err(RunError::Request)?,
+    };
 
-    let folder = home.create()?;
+    let folder = seat.map_or_else(|| home.create(), |seat| home.create_named(&seat.run))?;
     // Before others can see the run, so that none of them takes it for one without a runner.
     let lock = Lock::acquire_lock(&folder)?;
     let text = swarmc_plan::write_plan(plan);
@@ -207,7 +233,12 @@ pub fn start_run(
     let poller = create_poller()?;
     let (inputs, receiver) = Inputs::new(poller.inbox());
     let path = folder.journal_path();
-    let mut journal = FileJournal::create(&path, sync_error_handler(&inputs)).map_err(RunError::io("create", &path))?;
+    let failed = sync_error_handler(&inputs);
+    let journal = match seat {
+        None => FileJournal::create(&path, failed),
+        Some(seat) => FileJournal::create_kept(&path, Box::new(keeping(&seat.keeper)), failed),
+    };
+    let mut journal = journal.map_err(RunError::io("create", &path))?;
     let event = Event::RunStarted {
         version: VERSION,
         run: folder.id.clone(),
@@ -224,7 +255,7 @@ pub fn start_run(
     journal.append(&started);
     // A run that others can see has its first record.
     journal.flush().map_err(RunError::io("write", &path))?;
-    let folder = home.publish(folder)?;
+    let folder = if seat.is_some() { folder } else { home.publish(folder)? };
     let redactions = build_redactions(plan, &folder, &process_env);
     let source = match options.replay {
         Some(recording) => Source::Replayed(Arc::new(Replay::new(recording, redactions.clone(), &folder.id))),
@@ -249,6 +280,7 @@ pub fn start_run(
         notices,
         journal: Box::new(journal),
         reuse: facts.reuse,
+        remote: seat.map(|seat| Arc::clone(&seat.holder)),
     };
     begin.run(lock, control, observer, (&inputs, receiver, &poller))
 }
@@ -285,6 +317,8 @@ struct RunSetup<'a> {
     record: Option<(PathBuf, Redactions)>,
     /// What it takes from earlier runs.
     reuse: Option<Reuse>,
+    /// What holds its processes on other machines.
+    remote: Option<Arc<dyn RemoteHolder>>,
 }
 
 /// What a process's part of a run begins with.
@@ -333,6 +367,7 @@ impl RunSetup<'_> {
         let RunSetup { folder, plan, pipeline, params, stdin, process_env, mut state, last, clock, first, .. } = self;
         let trees = self.trees.map(Arc::new);
         let (journal, headless, record, held) = (self.journal, self.headless, self.record, self.held);
+        let is_remote = self.remote.is_some();
         let world = match &self.source {
             Source::Replayed(replay) => world::World::Recorded(Box::new(replay::Replaying::new(Arc::clone(replay))?)),
             Source::Live | Source::Recorded(_) => world::World::Real,
@@ -397,6 +432,7 @@ impl RunSetup<'_> {
                 tools: Arc::clone(&tools),
                 reactor: Arc::clone(&reactor),
                 agent_server,
+                remote: self.remote,
                 inputs: inputs.clone(),
             },
             reuse,
@@ -410,7 +446,7 @@ impl RunSetup<'_> {
             observer_handle.send_notice(problem);
         }
         // Nothing else would end a process that left its group to stay.
-        if let Some(survivors) = orphan_processes::end_own(&run_loop.outputs.folder, has_former) {
+        if !is_remote && let Some(survivors) = orphan_processes::end_own(&run_loop.outputs.folder, has_former) {
             observer_handle.send_notice(format!("{survivors} left by the run: ended"));
         }
         if run_loop.state.final_status().is_some() {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use swarmc_plan::{
-    Body, Capability, EnvValue, Environment, LONG_COMMAND_MS, PackRule, Pipeline, Provider, Step, Survivors,
+    Body, Capability, DEFAULT_POOL, EnvValue, Environment, LONG_COMMAND_MS, PackRule, Pipeline, Provider, Step,
+    Survivors,
 };
 
 use super::agent::Attempt;
@@ -17,10 +18,10 @@ use super::process_env::Trouble;
 use super::values::View;
 use super::{mcp_config, worktree_names};
 use crate::core::graph::Key;
-use crate::io::agent_api::{ToolSpec, list_tools};
+use crate::io::agent_api::{MCP, ToolSpec, list_tools};
 use crate::io::executor::{Job, Role, Survival, Transport, Work};
 use crate::io::files;
-use crate::io::shim;
+use crate::io::shim::{self, Remote};
 use crate::io::worktree::Tree;
 use crate::types::answer;
 use crate::types::artifact::ArtifactKind;
@@ -175,11 +176,23 @@ impl Driver<'_> {
     /// How the processes of an attempt or a turn outlive this runner, each held in `folder`: those of agents do, and those
     /// of long commands.
     pub(super) fn find_survival(&self, step: &Step, work: &Work, folder: PathBuf) -> Option<Survival> {
-        if !shim::can_hold() || !self.world.is_real() {
+        if self.services.remote.is_none() && !shim::can_hold() || !self.world.is_real() {
             return None;
         }
         let is_program = |door: &Transport| matches!(door, Transport::Program(_) | Transport::Acp(_));
         let survive = self.evaluator.plan.survive;
+        if let Some(holder) = &self.services.remote {
+            let asks_model = work.candidates().iter().any(|taker| matches!(taker.door, Transport::Llm(_)));
+            // Models are asked from here.
+            return (!asks_model).then(|| Survival {
+                run: self.outputs.folder.path.clone(),
+                folder,
+                orphan_limit: Duration::from_millis(survive.for_ms),
+                epoch: 0,
+                rejoins: false,
+                remote: Some(Remote { holder: Arc::clone(holder), pool: self.pool_of(step, work) }),
+            });
+        }
         let is_agent = match work {
             Work::Command { .. } => false,
             _ if work.candidates().iter().any(|taker| is_program(&taker.door)) => true,
@@ -198,7 +211,18 @@ impl Driver<'_> {
             orphan_limit: Duration::from_millis(survive.for_ms),
             epoch: 0,
             rejoins: false,
+            remote: None,
         })
+    }
+
+    /// The pool whose workers carry a step out; that of a swarm's member comes before that of its step.
+    fn pool_of(&self, step: &Step, work: &Work) -> Arc<str> {
+        let member = match work {
+            Work::Member(member) => self.evaluator.plan.agent(&member.taker.agent),
+            _ => None,
+        };
+        let pool = member.and_then(|member| member.pool.as_deref()).or(step.pool.as_deref());
+        pool.unwrap_or(DEFAULT_POOL).into()
     }
 
     /// Whether what a turn changes is kept: that of an agent that can change something, and that of a command that is a
@@ -283,7 +307,11 @@ impl Driver<'_> {
         offers: Vec<ToolSpec>,
     ) -> Result<(), Failure> {
         let failed = |message| Failure::Spawn { message };
-        environment.extend(self.services.agent_server.open_session(id, attempt, turn, offers).map_err(failed)?);
+        let doors = self.services.agent_server.open_session(id, attempt, turn, offers).map_err(failed)?;
+        if let (Some(remote), Some((_, url))) = (&self.services.remote, doors.iter().find(|(name, _)| name == MCP)) {
+            remote.serve_tools(&url.to_string_lossy());
+        }
+        environment.extend(doors);
         match provider {
             Some(provider) => mcp_config::configure_environment(provider, environment, &self.outputs.folder.path),
             None => Ok(()),

@@ -10,13 +10,11 @@ use std::sync::Arc;
 use swarmc_plan::{EnvValue, Environment, Pipeline, Plan};
 
 use crate::eval::render::{RenderError, Renderer, Values};
+use crate::io::process::is_allowed;
+use crate::io::shim::{PASSED, SECRET};
 use crate::io::socket_peer::MARK;
 use crate::types::error::RunError;
 use crate::types::event::StepId;
-
-/// What every process gets when the caller has it; `LC_*` besides. With `SWARM_HOME` a `swarmc` that a process starts
-/// finds the run.
-const ALLOWED: [&str; 10] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TZ", "TMPDIR", "SWARM_HOME"];
 
 /// The world around a run's processes.
 #[derive(Debug)]
@@ -27,6 +25,8 @@ pub(super) struct ProcessEnv {
     directories: BTreeMap<String, Arc<PathBuf>>,
     caller: BTreeMap<OsString, OsString>,
     allowed: Vec<(OsString, OsString)>,
+    /// Whether processes of attempts run on other machines: then what they are passed is there.
+    is_remote: bool,
 }
 
 /// Why an environment cannot be made.
@@ -51,14 +51,25 @@ impl ProcessEnv {
         }
         let allowed = caller.iter().filter(|(name, _)| is_allowed(name));
         let allowed = allowed.map(|(name, value)| (name.clone(), value.clone())).collect();
-        Ok(ProcessEnv { workspace, directories, caller, allowed })
+        Ok(ProcessEnv { workspace, directories, caller, allowed, is_remote: false })
+    }
+
+    /// The same where processes of attempts run on other machines.
+    pub(super) fn remote(self) -> ProcessEnv {
+        ProcessEnv { is_remote: true, ..self }
     }
 
     /// The world of a rehearsal: no folder is looked at, no variable passes, and secrets are blank.
     pub(super) fn imagined(plan: &Plan, workspace: &Path) -> ProcessEnv {
         let mut caller = BTreeMap::new();
         super::blank_secrets(plan, &mut caller);
-        ProcessEnv { workspace: workspace.to_owned(), directories: BTreeMap::new(), caller, allowed: Vec::new() }
+        ProcessEnv {
+            workspace: workspace.to_owned(),
+            directories: BTreeMap::new(),
+            caller,
+            allowed: Vec::new(),
+            is_remote: false,
+        }
     }
 
     /// Where the processes of a pipeline run.
@@ -78,21 +89,23 @@ impl ProcessEnv {
         renderer: &Renderer,
         values: &dyn Values,
     ) -> Result<Vec<(OsString, OsString)>, Trouble> {
-        let mut environment = self.allowed.clone();
+        let mut environment = if self.is_remote { Vec::new() } else { self.allowed.clone() };
         for entry in layers.iter().copied().flatten() {
             let (name, value) = match entry {
+                EnvValue::Pass(name) if self.is_remote => (PASSED, OsString::from(name)),
+                EnvValue::Secret(name) if self.is_remote => (SECRET, OsString::from(name)),
                 EnvValue::Pass(name) => match self.caller.get(OsStr::new(name)) {
-                    Some(value) => (name, value.clone()),
+                    Some(value) => (name.as_str(), value.clone()),
                     None => continue,
                 },
                 EnvValue::Secret(name) => match self.caller.get(OsStr::new(name)) {
-                    Some(value) => (name, value.clone()),
+                    Some(value) => (name.as_str(), value.clone()),
                     None => return Err(Trouble::Missing(format!("the secret variable `{name}` is not set"))),
                 },
                 EnvValue::Set { name, value } => {
                     let text = renderer.text(value, values).map_err(Trouble::Render)?;
                     // No variable can hold a NUL, and an agent may have written one.
-                    (name, OsString::from(text.replace('\0', "\u{fffd}")))
+                    (name.as_str(), OsString::from(text.replace('\0', "\u{fffd}")))
                 }
             };
             environment.push((OsString::from(name), value));
@@ -144,8 +157,4 @@ fn working_folder(pipeline: &Pipeline, workspace: &Path) -> Result<PathBuf, RunE
         true => Ok(directory),
         false => Err(RunError::Request(format!("the working folder `{path}` lies outside the workspace"))),
     }
-}
-
-fn is_allowed(name: &OsStr) -> bool {
-    name.to_str().is_some_and(|name| ALLOWED.contains(&name) || name.starts_with("LC_"))
 }

@@ -5,10 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::fs::File;
 use std::sync::Arc;
 
 use swarmc_plan::{Pipeline, Plan, Step};
 
+use super::engine::Seat;
 use super::{
     FirstRecord, HeldAttempts, Outcome, ProcessEnv, RunSetup, Worktrees, build_graph, build_redactions, create_poller,
     find_pipeline, is_part, limits, open_recorder, programs, reachable_pipelines, resolve_params, swarms,
@@ -18,6 +20,7 @@ use crate::core::reopen::{self, Retry};
 use crate::core::reopened_records::effective;
 use crate::core::state::State;
 use crate::io::control::Control;
+use crate::io::engine::keeping;
 use crate::io::home::{Home, Layout, Lock, RunFolder};
 use crate::io::input::Inputs;
 use crate::io::journal::{self, FileJournal};
@@ -40,7 +43,7 @@ pub fn resume_run(
     control: Control,
     observer: Box<dyn Observer>,
 ) -> Result<Outcome, RunError> {
-    go_on(home, run, None, (environment, headless), control, observer)
+    go_on(home, run, None, (environment, headless), control, observer, None)
 }
 
 /// Goes on with a run that has ended, was stopped or killed: what failed runs again, and what depends on that.
@@ -55,16 +58,18 @@ pub fn retry_run(
     control: Control,
     observer: Box<dyn Observer>,
 ) -> Result<Outcome, RunError> {
-    go_on(home, run, Some(retry), (environment, headless), control, observer)
+    go_on(home, run, Some(retry), (environment, headless), control, observer, None)
 }
 
-fn go_on(
+/// The same, for an engine where there is a `seat`.
+pub(super) fn go_on(
     home: &Home,
     run: &str,
     retry: Option<&Retry>,
     (environment, headless): (BTreeMap<OsString, OsString>, bool),
     control: Control,
     observer: Box<dyn Observer>,
+    seat: Option<&Seat>,
 ) -> Result<Outcome, RunError> {
     limits::survive_full_files();
     let folder = home.find(run)?;
@@ -112,8 +117,14 @@ fn go_on(
         true => mended_params(plan, pipeline, given)?,
         false => given,
     };
-    let process_env = ProcessEnv::new(reachable_pipelines(plan, &graph), &facts.workspace, environment)?;
-    let repository = worktree_names::find_repository(plan, &graph, &process_env)?;
+    let mut process_env = ProcessEnv::new(reachable_pipelines(plan, &graph), &facts.workspace, environment)?;
+    if seat.is_some() {
+        process_env = process_env.remote();
+    }
+    let repository = match seat {
+        Some(_) => None,
+        None => worktree_names::find_repository(plan, &graph, &process_env)?,
+    };
     // The records are about the plan that they were made with, whatever plan goes on.
     let mut state = State::replay(Arc::clone(&former_graph), &records);
     let was_reopened = reopen::is_reopened(&records);
@@ -148,7 +159,9 @@ fn go_on(
     // What has succeeded needs its program no more.
     let done: BTreeSet<Arc<str>> = state.outputs().map(|(step, _)| step.name).collect();
     let runs = |pipeline: &Pipeline, step: &Step| !done.contains(step.name.as_str()) && is_part(&graph, pipeline, step);
-    notices.extend(programs::look_up(plan, &reachable_pipelines(plan, &graph), runs, &process_env)?);
+    if seat.is_none() {
+        notices.extend(programs::look_up(plan, &reachable_pipelines(plan, &graph), runs, &process_env)?);
+    }
     if let Some(target) = facts.record.take_if(|_| was_reopened || retry.is_some()) {
         notices.push(format!(
             "this part of the run is not recorded: the recording `{}` ends at the first end of the run",
@@ -166,21 +179,33 @@ fn go_on(
     }
     let layout = folder.layout(pipeline);
     let held = match retry {
-        None => find_held_attempts(&layout, &state),
+        None => find_held_attempts(&layout, &state, seat),
         // What has begun may not be what the mended plan says.
         Some(_) => HeldAttempts::new(),
     };
     let living: BTreeSet<i32> = held.values().filter_map(|held| Some(held.living.as_ref()?.shim)).collect();
     // Before anything starts: they may still be writing into the workspace.
-    let survivors = orphan_processes::end_orphans(&folder.id, processes, &living);
+    let survivors = match seat {
+        // Workers end theirs.
+        Some(_) => None,
+        None => orphan_processes::end_orphans(&folder.id, processes, &living),
+    };
     notices.extend(describe_held(&held));
     notices.extend(survivors.map(|survivors| format!("{survivors} left by the last runner: ended")));
 
     let last = records.len() as u64;
     let poller = create_poller()?;
     let (inputs, receiver) = Inputs::new(poller.inbox());
-    let journal = FileJournal::append_to(&path, recovered.end, last, sync_error_handler(&inputs))
-        .map_err(RunError::io("write", &path))?;
+    let (failed, end) = (sync_error_handler(&inputs), recovered.end);
+    let journal = match seat {
+        None => FileJournal::append_to(&path, end, last, failed),
+        Some(seat) => File::options()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .and_then(|file| FileJournal::append_kept(file, (end, last), Box::new(keeping(&seat.keeper)), failed)),
+    };
+    let journal = journal.map_err(RunError::io("write", &path))?;
     let redactions = build_redactions(plan, &folder, &process_env);
     let begin = RunSetup {
         source: open_recorder(&folder, &facts, &redactions)?,
@@ -201,12 +226,13 @@ fn go_on(
         notices,
         journal: Box::new(journal),
         reuse: facts.reuse,
+        remote: seat.map(|seat| Arc::clone(&seat.holder)),
     };
     begin.run(lock, control, observer, (&inputs, receiver, &poller))
 }
 
 /// What an earlier runner has left of open attempts and turns, where another runner can go on with that.
-fn find_held_attempts(layout: &Layout, state: &State) -> HeldAttempts {
+fn find_held_attempts(layout: &Layout, state: &State, seat: Option<&Seat>) -> HeldAttempts {
     let attempts = state.open_steps().map(|open| (open.step, open.attempt, None));
     let turns = state.open_turns().map(|(step, attempt, turn)| (step, attempt, Some(turn)));
     let find = |of: (StepId, u32, Option<TurnId>)| {
@@ -214,7 +240,11 @@ fn find_held_attempts(layout: &Layout, state: &State) -> HeldAttempts {
             None => layout.processes_folder(&of.0, of.1),
             Some(turn) => layout.turn_processes_folder(&of.0, of.1, turn),
         };
-        find_held(&folder).map(|held| (of, held))
+        let held = match seat {
+            None => find_held(&folder),
+            Some(seat) => seat.holder.find_held(&folder),
+        };
+        held.map(|held| (of, held))
     };
     attempts.chain(turns).filter_map(find).collect()
 }

@@ -7,6 +7,7 @@ use super::process_env::ProcessEnv;
 use crate::io::agent_api::AgentServer;
 use crate::io::llm::Models;
 use crate::io::reactor::Reactor;
+use crate::io::shim::RemoteHolder;
 use crate::io::tools::Toolbox;
 
 /// The services of a run.
@@ -17,6 +18,8 @@ pub(super) struct Services {
     pub reactor: Arc<Reactor>,
     /// The server on which agents call the run.
     pub agent_server: AgentServer,
+    /// What holds processes on other machines, where the run is one of an engine.
+    pub remote: Option<Arc<dyn RemoteHolder>>,
     /// Where tasks of the reactor report.
     pub inputs: Inputs,
 }

@@ -56,16 +56,23 @@ pub(super) struct Place<'p, 'c> {
 impl Place<'_, '_> {
     /// Where the next process of the attempt is held, where it is to outlive the runner.
     pub(super) fn next_hold(&mut self, job: &Job) -> Option<Hold> {
-        let Survival { run, folder, orphan_limit, epoch, rejoins } = job.survival.as_ref()?;
+        let Survival { run, folder, orphan_limit, epoch, rejoins, remote } = job.survival.as_ref()?;
         let folder = folder.join(self.held.to_string());
         self.held += 1;
-        Some(Hold { run: run.clone(), folder, orphan_limit: *orphan_limit, epoch: *epoch, rejoins: *rejoins })
+        let (run, remote) = (run.clone(), remote.clone());
+        Some(Hold { run, folder, orphan_limit: *orphan_limit, epoch: *epoch, rejoins: *rejoins, remote })
     }
 
     /// Whether the next process of the attempt was started by a former runner.
     pub(super) fn rejoins_next(&self, job: &Job) -> bool {
         let survival = job.survival.as_ref().filter(|survival| survival.rejoins);
-        survival.is_some_and(|survival| survival.folder.join(self.held.to_string()).exists())
+        survival.is_some_and(|survival| {
+            let folder = survival.folder.join(self.held.to_string());
+            survival
+                .remote
+                .as_ref()
+                .map_or_else(|| folder.exists(), |remote| remote.holder.find_held(&folder).is_some())
+        })
     }
 }
 
@@ -281,10 +288,11 @@ async fn run_command(
     let (argv, environment) = (argv(command), &job.environment);
     let launch = Launch { argv: &argv, environment, directory: &job.directory, stdin, install: None };
     let mut end = run_job_process(job, &launch, hold.as_ref(), place).await;
-    if let (Ok(Some(why)), Some(hold)) = (end.as_ref().map(End::starts_again), hold) {
+    let again = hold.map(Hold::anew);
+    while let (Ok(Some(why)), Some(again)) = (end.as_ref().map(End::starts_again), &again) {
         report_restart(job, why, place);
         place.capture.begin_check();
-        end = run_job_process(job, &launch, Some(&hold.anew()), place).await;
+        end = run_job_process(job, &launch, Some(again), place).await;
     }
     match end {
         Err(message) => Answer::failed(Failure::Spawn { message }),
@@ -349,7 +357,10 @@ async fn run_checks(job: &Job, place: &mut Place<'_, '_>, stderr: &mut String) -
         };
         let live = async |place: &mut Place<'_, '_>| {
             place.capture.begin_check();
-            Ok(run_command(job, command, (None, None), place).await)
+            // A check has its place where the step has: elsewhere only where that one is.
+            let is_remote = job.survival.as_ref().is_some_and(|survival| survival.remote.is_some());
+            let hold = if is_remote { place.next_hold(job) } else { None };
+            Ok(run_command(job, command, (None, hold), place).await)
         };
         let answer = ask_or_replay(job, Part::Check(number), question, place, live).await?;
         let failure = match answer.failure {
@@ -376,7 +387,7 @@ pub(super) fn classify_end(job: &Job, end: End) -> Option<Failure> {
         Cause::Timeout => Some(Failure::Timeout { after_ms: to_millis(job.timeout) }),
         Cause::Idle => Some(Failure::Idle { after_ms: to_millis(job.idle) }),
         // What is orphaned starts again before this.
-        Cause::Cancelled | Cause::Orphaned | Cause::Cut => Some(Failure::Cancelled),
+        Cause::Cancelled | Cause::Orphaned | Cause::Cut | Cause::WorkerLost => Some(Failure::Cancelled),
         Cause::Lost(why) => Some(Failure::Agent { message: why.to_owned() }),
     }
 }

@@ -29,6 +29,7 @@ use std::{fs, io};
 use swarmc_plan::{Command, Format, PromptDelivery, Recorded, SchemaFlag};
 
 use crate::io::home::create_private;
+use crate::io::shim::Remote;
 use crate::io::worktree::Tree;
 use crate::types::cancel::Cancel;
 use crate::types::usage::Usage;
@@ -111,6 +112,8 @@ pub(crate) struct Survival {
     pub epoch: u64,
     /// Whether a former runner began it: those that it had started are read from their first byte.
     pub rejoins: bool,
+    /// Where they are held on other machines.
+    pub remote: Option<Remote>,
 }
 
 /// In the folder of an attempt's processes: the attempt went on in the conversation of one that a crash cut off.

@@ -323,13 +323,13 @@ impl<'a> Conversation<'a> {
             write_prompt(path, prompt)?;
             place.capture.record_prompt(prompt);
         }
-        let answer = self.start_program((prompt, path), session, hold.as_ref(), place).await?;
+        let mut answer = self.start_program((prompt, path), session, hold.as_ref(), place).await?;
+        // Workers may be lost again and again.
+        while let (Err(why), Some(_)) = (&answer, hold.as_ref().and_then(|hold| hold.remote.as_ref())) {
+            report_restart(self.job, why, place);
+            answer = self.start_program((prompt, path), session, hold.as_ref(), place).await?;
+        }
         Ok(answer.unwrap_or_else(|why| Answer::failed(Failure::Agent { message: why.to_owned() })))
-    }
-
-    fn mark_resumed(&self, is_resumed: bool) -> Result<(), RunError> {
-        let Some(survival) = &self.job.survival else { return Ok(()) };
-        survival.mark_resumed(is_resumed).map_err(RunError::io("write into", &survival.folder))
     }
 
     /// Starts the program for a turn, or comes back to it; its answer, or why the process of a former runner cannot go on.

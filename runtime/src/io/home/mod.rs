@@ -95,6 +95,18 @@ impl Home {
         }
     }
 
+    /// The folder of a run whose id is given: that of an engine. It is there at once.
+    pub(crate) fn create_named(&self, id: &str) -> Result<RunFolder, RunError> {
+        let folder = self.run_folder(id.to_owned());
+        create_private(&folder.path, true).map_err(RunError::io("create", &folder.path))?;
+        Ok(folder)
+    }
+
+    /// An id for a run that an engine is to have.
+    pub(crate) fn make_id() -> Result<String, RunError> {
+        id::make_id()
+    }
+
     /// Gives a run that has been recorded its name.
     pub(crate) fn publish(&self, draft: RunFolder) -> Result<RunFolder, RunError> {
         let folder = self.run_folder(draft.id);

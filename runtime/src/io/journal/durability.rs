@@ -3,7 +3,6 @@
 //! A background thread does the same a few milliseconds after the last write, so that records without a waiting task
 //! are not left behind either. Invariant: `durable` never runs ahead of a successful `fdatasync`.
 
-use std::fs::File;
 use std::future::poll_fn;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,15 +13,26 @@ use std::time::Duration;
 /// How long the background thread lets records gather before it syncs them.
 const GATHER: Duration = Duration::from_millis(25);
 
+/// Makes everything that was written durable: by default `fdatasync` does.
+pub(crate) type Sync = Box<dyn Fn() -> io::Result<()> + Send + std::marker::Sync>;
+
+/// An engine is called on the journal's thread.
+const STACK: usize = 1024 * 1024;
+
 /// What is on disk, and how to get it there.
-#[derive(Debug)]
 pub(crate) struct Durability {
-    file: Option<File>,
+    sync: Option<Sync>,
     progress: Mutex<Progress>,
     /// Someone who waits in [`Durability::wait`] may go on.
     synced: Condvar,
     /// The background thread has something to do.
     pending: Condvar,
+}
+
+impl std::fmt::Debug for Durability {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Durability").field("progress", &self.progress).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -48,9 +58,9 @@ impl Progress {
 }
 
 impl Durability {
-    /// For a journal in `file`; without one everything written is durable.
-    pub(super) fn new(file: Option<File>) -> Arc<Durability> {
-        Arc::new(Durability { file, progress: Mutex::default(), synced: Condvar::new(), pending: Condvar::new() })
+    /// For a journal that `sync` makes durable; without it everything written is.
+    pub(super) fn new(sync: Option<Sync>) -> Arc<Durability> {
+        Arc::new(Durability { sync, progress: Mutex::default(), synced: Condvar::new(), pending: Condvar::new() })
     }
 
     /// Waits until record `seq`, which must have been flushed, is durable; syncs it when no other thread does.
@@ -70,7 +80,7 @@ impl Durability {
             // What is written during the sync may or may not be part of it.
             let target = progress.written;
             drop(progress);
-            let outcome = self.file.as_ref().map_or(Ok(()), File::sync_data);
+            let outcome = self.sync.as_ref().map_or(Ok(()), |sync| sync());
             progress = self.lock();
             progress.syncing = false;
             match outcome {
@@ -119,7 +129,7 @@ impl Durability {
     pub(super) fn note_written(&self, seq: u64) {
         let mut progress = self.lock();
         progress.written = seq;
-        if self.file.is_none() {
+        if self.sync.is_none() {
             progress.durable = seq;
         // A thread that lets records gather looks at `written` by itself when it goes on.
         } else if progress.resting {
@@ -133,7 +143,7 @@ impl Durability {
         let durability = Arc::clone(self);
         std::thread::Builder::new()
             .name("journal".to_owned())
-            .stack_size(128 * 1024)
+            .stack_size(STACK)
             .spawn(move || {
                 while let Some(seq) = durability.wait_for_batch() {
                     if let Err(error) = durability.wait(seq) {

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use super::durability::Sync;
 use super::{Durability, Journal, line};
 use crate::types::event::Record;
 
@@ -43,7 +44,18 @@ impl FileJournal {
     /// Creates the journal at `path`; `failed` is told when something could not be made durable in the background.
     pub(crate) fn create(path: &Path, failed: impl FnOnce(io::Error) + Send + 'static) -> io::Result<FileJournal> {
         let file = File::options().read(true).write(true).create_new(true).open(path)?;
-        FileJournal::new(file, 0, 0, failed)
+        let sync = sync_file(&file)?;
+        FileJournal::new(file, 0, 0, sync, failed)
+    }
+
+    /// The same, with `sync` in the place of `fdatasync`.
+    pub(crate) fn create_kept(
+        path: &Path,
+        sync: Sync,
+        failed: impl FnOnce(io::Error) + Send + 'static,
+    ) -> io::Result<FileJournal> {
+        let file = File::options().read(true).write(true).create_new(true).open(path)?;
+        FileJournal::new(file, 0, 0, sync, failed)
     }
 
     /// Goes on with the journal at `path` after its first `end` bytes, which hold `last` records: what lies behind
@@ -55,18 +67,30 @@ impl FileJournal {
         failed: impl FnOnce(io::Error) + Send + 'static,
     ) -> io::Result<FileJournal> {
         let file = File::options().read(true).write(true).open(path)?;
+        let sync = sync_file(&file)?;
+        FileJournal::append_kept(file, (end, last), sync, failed)
+    }
+
+    /// The same, with `sync` in the place of `fdatasync`.
+    pub(crate) fn append_kept(
+        file: File,
+        (end, last): (u64, u64),
+        sync: Sync,
+        failed: impl FnOnce(io::Error) + Send + 'static,
+    ) -> io::Result<FileJournal> {
         // A resumed run must not find a torn line in the middle of its journal.
         file.set_len(end)?;
-        FileJournal::new(file, end, last, failed)
+        FileJournal::new(file, end, last, sync, failed)
     }
 
     fn new(
         file: File,
         end: u64,
         last: u64,
+        sync: Sync,
         failed: impl FnOnce(io::Error) + Send + 'static,
     ) -> io::Result<FileJournal> {
-        let durability = Durability::new(Some(file.try_clone()?));
+        let durability = Durability::new(Some(sync));
         durability.note_written(last);
         let background = durability.start(failed);
         Ok(FileJournal { file, pending: Vec::new(), last, end, allocated: end, intrusions: 0, durability, background })
@@ -102,6 +126,11 @@ impl FileJournal {
             Err(_) => _ = self.file.set_len(self.end),
         }
     }
+}
+
+fn sync_file(file: &File) -> io::Result<Sync> {
+    let file = file.try_clone()?;
+    Ok(Box::new(move || file.sync_data()))
 }
 
 impl Journal for FileJournal {

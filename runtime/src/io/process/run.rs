@@ -140,6 +140,8 @@ pub(crate) enum Cause {
     Orphaned,
     /// What it put out while no runner was there is not whole any more: it is to be started again.
     Cut,
+    /// The worker that held it is lost: it is to be started again, by another.
+    WorkerLost,
     /// It is not known how: why.
     Lost(&'static str),
 }
@@ -160,6 +162,7 @@ impl End {
         match self.cause {
             Cause::Orphaned => Some("no runner came back in time"),
             Cause::Cut => Some("what it had put out was cut off"),
+            Cause::WorkerLost => Some("its worker is lost"),
             _ => None,
         }
     }
@@ -204,7 +207,7 @@ pub(crate) async fn run_process(
         linger: None,
         paused: None,
         announce: Some(now + ANNOUNCE),
-        watchdog: Watchdog::new(group, limits, now),
+        watchdog: Watchdog::new(Some(group), limits, now),
         large: false,
     };
     if let Err(error) = running.open_pipes(launch.stdin, sink.has_dialogue()) {

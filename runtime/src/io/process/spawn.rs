@@ -40,6 +40,15 @@ fn has_terminal() -> bool {
 /// Where programs are looked for by processes that have no `PATH`.
 pub(crate) const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+/// What every process gets of the environment of who starts it; `LC_*` besides. With `SWARM_HOME` a `swarmc` that a process
+/// starts finds the run.
+const ALLOWED: [&str; 10] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TZ", "TMPDIR", "SWARM_HOME"];
+
+/// Whether every process gets this variable.
+pub(crate) fn is_allowed(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| ALLOWED.contains(&name) || name.starts_with("LC_"))
+}
+
 /// What to start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Launch<'a> {
@@ -49,6 +58,24 @@ pub(crate) struct Launch<'a> {
     pub stdin: Option<&'a [u8]>,
     /// How to install the program, for the message when it is missing.
     pub install: Option<&'a str>,
+}
+
+impl Launch<'_> {
+    /// Where its program is looked for.
+    fn path(&self) -> &OsStr {
+        let path = self.environment.iter().rev().find(|(name, _)| name == "PATH");
+        path.map_or(OsStr::new(DEFAULT_PATH), |(_, value)| value.as_os_str())
+    }
+
+    /// Looks whether its program is there.
+    ///
+    /// # Errors
+    /// Says what is missing, and what to type.
+    pub(crate) fn check_program(&self) -> Result<(), String> {
+        let program = self.argv.first().ok_or("the command is empty")?;
+        let found = find_program(program, self.path(), self.directory);
+        found.map(drop).map_err(|denied| describe_missing(self, denied))
+    }
 }
 
 /// Why a program was not started.
@@ -86,8 +113,7 @@ impl Finder {
         let Some(program) = launch.argv.first() else {
             return Err(Refused::new("the command is empty".to_owned()));
         };
-        let path = launch.environment.iter().rev().find(|(name, _)| name == "PATH");
-        let path = path.map_or(OsStr::new(DEFAULT_PATH), |(_, value)| value.as_os_str());
+        let path = launch.path();
         let key = (path.to_owned(), program.clone());
         if let Some(file) = self.found.get(&key) {
             match spawn_program(launch, file) {

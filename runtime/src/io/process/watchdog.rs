@@ -20,7 +20,8 @@ pub(super) const LINGER: Duration = Duration::from_millis(100);
 
 /// The limits of one process, and how far its end is.
 pub(crate) struct Watchdog {
-    group: Pid,
+    /// None where it lives on another machine, whose shim ends it.
+    group: Option<Pid>,
     limits: Limits,
     /// Why it is to end its work by itself, and how long it may take.
     farewell: Option<(Cause, Instant)>,
@@ -38,7 +39,7 @@ struct Ending {
 }
 
 impl Watchdog {
-    pub(crate) fn new(group: Pid, limits: Limits, now: Instant) -> Watchdog {
+    pub(crate) fn new(group: Option<Pid>, limits: Limits, now: Instant) -> Watchdog {
         Watchdog { group, limits, farewell: None, ending: None, reported: None, last_output: now }
     }
 
@@ -146,9 +147,9 @@ impl Watchdog {
     /// Sends TERM to the group, once.
     pub(crate) fn terminate_group(&mut self, cause: Cause, now: Instant) {
         if self.ending.is_none() {
-            end_group(self.group, Signal::TERM);
+            self.send(Signal::TERM);
             // A stopped process receives no signal before it goes on.
-            end_group(self.group, Signal::CONT);
+            self.send(Signal::CONT);
             self.ending = Some(Ending { cause, next: now + TERM_GRACE, killed: false });
         }
     }
@@ -160,8 +161,14 @@ impl Watchdog {
             Some(ending) => ending.cause,
             None => self.farewell.map_or(cause, |(cause, _)| cause),
         };
-        end_group(self.group, Signal::KILL);
+        self.send(Signal::KILL);
         self.ending = Some(Ending { cause, next: now + LINGER, killed: true });
+    }
+
+    fn send(&self, signal: Signal) {
+        if let Some(group) = self.group {
+            end_group(group, signal);
+        }
     }
 
     /// Waits for no process any more.

@@ -13,7 +13,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::follow::{Following, render_line};
 use super::reader::Reader;
-use super::{EndCause, Exit, FromRunner, Hold, Order, PROGRAM, Words, open_plain, socket_path};
+use super::{EndCause, Exit, FromRunner, Hold, Order, PROGRAM, RemoteLaunch, Words, open_plain, socket_path};
 use crate::io::children::{self, reap_child};
 use crate::io::event_loop::{EventLoop, Interest};
 use crate::io::home::create_private;
@@ -61,7 +61,7 @@ pub(crate) async fn run_held_process(
             let started = start_shim(poller, launch, limits, hold, cancel, sink).await;
             cancel.set_waker(None);
             match started? {
-                Some((stream, order, child)) => (stream, render_line(&order), Some(child)),
+                Some(started) => started,
                 None => return Ok(End { cause: Cause::Cancelled, exit: -1, signal: None }),
             }
         }
@@ -115,6 +115,9 @@ enum Former {
 }
 
 fn find_former(hold: &Hold) -> Former {
+    if let Some(remote) = &hold.remote {
+        return remote.holder.rejoin(&hold.folder).map_or(Former::None, Former::Lives);
+    }
     if let Some(exit) = read_exit(&hold.folder) {
         return Former::Ended(exit);
     }
@@ -170,7 +173,8 @@ fn connect(hold: &Hold) -> Option<UnixStream> {
     through(&socket_path(&hold.folder), UnixStream::connect).ok()
 }
 
-/// Starts a shim, which starts the program.
+/// Starts a shim, which starts the program: the connection to it, what it is to be told first, and the shim where it is
+/// on this machine.
 async fn start_shim(
     poller: &Poller,
     launch: &Launch<'_>,
@@ -178,29 +182,42 @@ async fn start_shim(
     hold: &Hold,
     cancel: &Cancel,
     sink: &mut dyn Sink,
-) -> Result<Option<(UnixStream, Order, Child)>, String> {
+) -> Result<Option<(UnixStream, Vec<u8>, Option<Child>)>, String> {
     let failed = |error: io::Error| format!("`swarmc shim` cannot be started: {error}");
+    let to_ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let left = |now: Instant| limits.deadline.map(|deadline| to_ms(deadline.saturating_duration_since(now)));
+    if let Some(remote) = &hold.remote {
+        let _ = fs::remove_dir_all(&hold.folder);
+        create_private(&hold.folder, true).map_err(failed)?;
+        let (ours, other) = UnixStream::pair().map_err(failed)?;
+        let launch = RemoteLaunch {
+            folder: hold.folder.clone(),
+            pool: std::sync::Arc::clone(&remote.pool),
+            argv: launch.argv.to_vec(),
+            environment: launch.environment.to_vec(),
+            directory: launch.directory.to_owned(),
+            stdin: launch.stdin.map(<[u8]>::to_vec),
+            talks: sink.has_dialogue(),
+            timeout_ms: left(Instant::now()),
+            idle_ms: limits.idle.map(to_ms),
+            orphan_ms: to_ms(hold.orphan_limit),
+            install: launch.install.map(str::to_owned),
+        };
+        remote.holder.start(launch, other);
+        return Ok(Some((ours, Vec::new(), None)));
+    }
     let program = PROGRAM.get().ok_or("no program holds processes")?;
     // What a shim left that could not go on.
     let _ = fs::remove_dir_all(&hold.folder);
     create_private(&hold.folder, true).map_err(failed)?;
     let (ours, other) = UnixStream::pair().map_err(failed)?;
     let other = OwnedFd::from(other);
-    let start = || {
-        let stdin = other.try_clone().map_err(|error| Refused::from_error(program, &error))?;
-        let mut command = Command::new(program);
-        // The folder is an argument for people who look at the list of processes.
-        command.arg0("swarmc").arg(SHIM).arg(&hold.folder).env_clear().current_dir("/");
-        command.stdin(stdin).stdout(Stdio::null()).stderr(Stdio::null());
-        children::start_child(|| command.spawn()).map_err(|error| Refused::from_error(program, &error))
-    };
+    let start = || spawn_shim(program, &hold.folder, &other);
     let began = Instant::now();
     let Some(child) = start_process(poller, start, cancel, sink).await? else { return Ok(None) };
     drop(other);
-    let now = Instant::now();
     // What it had to wait for is not its time.
-    let deadline = limits.deadline.map(|deadline| deadline + began.elapsed());
-    let to_ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let timeout_ms = left(Instant::now().checked_sub(began.elapsed()).unwrap_or(began));
     let order = Order {
         folder: hold.folder.clone(),
         run: hold.run.clone(),
@@ -209,13 +226,24 @@ async fn start_shim(
         directory: absolute(launch.directory),
         stdin: launch.stdin.map(|stdin| String::from_utf8_lossy(stdin).into_owned()),
         talks: sink.has_dialogue(),
-        timeout_ms: deadline.map(|deadline| to_ms(deadline.saturating_duration_since(now))),
+        timeout_ms,
         idle_ms: limits.idle.map(to_ms),
         orphan_ms: to_ms(hold.orphan_limit),
         install: launch.install.map(str::to_owned),
         epoch: hold.epoch,
     };
-    Ok(Some((ours, order, child)))
+    Ok(Some((ours, render_line(&order), Some(child))))
+}
+
+/// Starts a shim whose standard input is `connection`, and which is to hold a process in `folder`.
+pub(super) fn spawn_shim(program: &Path, folder: &Path, connection: &OwnedFd) -> Result<Child, Refused> {
+    let refuse = |error: io::Error| Refused::from_error(program, &error);
+    let stdin = connection.try_clone().map_err(refuse)?;
+    let mut command = Command::new(program);
+    // The folder is an argument for people who look at the list of processes.
+    command.arg0("swarmc").arg(SHIM).arg(folder).env_clear().current_dir("/");
+    command.stdin(stdin).stdout(Stdio::null()).stderr(Stdio::null());
+    children::start_child(|| command.spawn()).map_err(refuse)
 }
 
 fn absolute(directory: &Path) -> std::path::PathBuf {

@@ -19,6 +19,7 @@ use crate::io::event_loop::{Interest, Registered};
 use crate::io::proc_status::{end_group, identify_process};
 use crate::io::process::{ANNOUNCE, Cause, End, Limits, Poller, Sink, TERM_GRACE, Watchdog};
 use crate::types::cancel::Cancel;
+use crate::types::event::Process;
 use crate::types::user_request::StopLevel;
 
 /// How much is read before the shim hears of that, where more is there.
@@ -164,8 +165,15 @@ impl<'e> Following<'e> {
         let Some(living) = self.living.as_ref().filter(|_| self.announce.is_some_and(|moment| moment <= now)) else {
             return;
         };
-        for pid in [living.shim, living.group] {
-            sink.report_alive(identify_process(pid));
+        match &living.host {
+            // One that had ended before anything was known of it.
+            Some(_) if living.group == 0 => {}
+            // Its numbers are those of another machine.
+            Some(_) => {
+                let host = living.host.clone();
+                sink.report_alive(Process { group: living.group, started: 0, boot: None, host });
+            }
+            None => [living.shim, living.group].into_iter().for_each(|pid| sink.report_alive(identify_process(pid))),
         }
         self.announce = None;
     }
@@ -319,14 +327,17 @@ impl<'e> Following<'e> {
         (limits, now): (Limits, Instant),
         hold: &Hold,
     ) -> io::Result<()> {
-        let group = Pid::from_raw(living.group).ok_or(io::ErrorKind::InvalidData)?;
+        let group = match living.host {
+            Some(_) => None,
+            None => Some(Pid::from_raw(living.group).ok_or(io::ErrorKind::InvalidData)?),
+        };
         self.reader = Some(Reader::open(&hold.folder, living.came)?);
         let ago = |ms: u64| Duration::from_millis(ms);
         // What it took under former runners counts.
         let deadline = limits.deadline.map(|deadline| deadline.checked_sub(ago(living.age_ms)).unwrap_or(now));
         let last_output = now.checked_sub(ago(living.silent_ms)).unwrap_or(now);
         self.watchdog = Some(Watchdog::new(group, Limits { deadline, ..limits }, last_output));
-        sink.report_start(group);
+        group.into_iter().for_each(|group| sink.report_start(group));
         self.announce = Some(now + ANNOUNCE);
         self.living = Some(living);
         Ok(())
@@ -388,7 +399,8 @@ impl<'e> Following<'e> {
 
     /// Ends what is left of the process and its shim.
     pub(super) fn end_all(&self) {
-        for process in self.living.iter().flat_map(|living| [living.group, living.shim]).filter_map(Pid::from_raw) {
+        let here = self.living.iter().filter(|living| living.host.is_none());
+        for process in here.flat_map(|living| [living.group, living.shim]).filter_map(Pid::from_raw) {
             // The shim leads a session, and so a group. Where it has ended there is none.
             end_group(process, Signal::KILL);
         }

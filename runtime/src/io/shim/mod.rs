@@ -20,6 +20,8 @@ mod attach;
 mod find;
 mod follow;
 mod reader;
+mod relay;
+mod remote;
 mod serve;
 mod spool;
 mod spools;
@@ -30,7 +32,7 @@ use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rustix::fs::OFlags;
@@ -38,7 +40,10 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use attach::run_held_process;
 pub(crate) use find::{HeldAttempt, find_held, list_below_shims, stop_all_shims, stop_shims};
+pub(crate) use relay::{Relay, RelayOrder, Said, describe_refusal, find_relay, read_line};
+pub(crate) use remote::{PASSED, RemoteHolder, RemoteLaunch, SECRET};
 pub use serve::serve_shim;
+pub(crate) use spool::{Spool, create_spools};
 
 use super::process::Cause;
 use crate::types::event::BootId;
@@ -66,6 +71,15 @@ pub(crate) struct Hold {
     pub epoch: u64,
     /// Whether a former runner may have started the process.
     pub rejoins: bool,
+    /// Where it is held on another machine: by what, and the pool of workers.
+    pub remote: Option<Remote>,
+}
+
+/// Where processes are held on other machines.
+#[derive(Clone, Debug)]
+pub(crate) struct Remote {
+    pub holder: Arc<dyn RemoteHolder>,
+    pub pool: Arc<str>,
 }
 
 impl Hold {
@@ -148,7 +162,7 @@ impl From<Words> for OsString {
 /// A line of the runner.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum FromRunner {
+pub(crate) enum FromRunner {
     /// The first line of a later runner: it takes the process over.
     Hello { epoch: u64 },
     /// The first line of a connection that only asks.
@@ -170,7 +184,7 @@ enum FromRunner {
 /// A line of the shim.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum FromShim {
+pub(crate) enum FromShim {
     /// The program runs.
     Lives(Living),
     /// The bytes of both streams so far.
@@ -197,27 +211,30 @@ pub(crate) struct Living {
     /// The token and the address of tools that its environment has, where it has any: the next runner opens both again.
     pub token: Option<String>,
     pub tools: Option<String>,
+    /// Its host, where that is another one: then its numbers mean nothing here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<Arc<str>>,
 }
 
 /// How a process ended that was held: what is in the file `exit`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Exit {
-    cause: EndCause,
-    exit: i32,
-    signal: Option<i32>,
+pub(crate) struct Exit {
+    pub cause: EndCause,
+    pub exit: i32,
+    pub signal: Option<i32>,
     /// Why it could not be started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    refused: Option<String>,
+    pub refused: Option<String>,
     /// The bytes of both streams.
-    came: [u64; 2],
+    pub came: [u64; 2],
     /// The boot in which it ended: after a crash of the machine the streams may not be whole.
-    boot: Option<BootId>,
+    pub boot: Option<BootId>,
 }
 
 /// Why it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum EndCause {
+pub(crate) enum EndCause {
     /// By itself.
     Exit,
     /// Its time was over while no runner was there.
@@ -230,6 +247,8 @@ enum EndCause {
     Disk,
     /// The run was stopped, or a person ended what it had left.
     Stopped,
+    /// Its worker is lost.
+    Lost,
 }
 
 impl EndCause {
@@ -242,6 +261,7 @@ impl EndCause {
             EndCause::Disk => Some(Cause::Lost("the disk is full: its output could not be written for 60 seconds")),
             EndCause::Orphaned => Some(Cause::Orphaned),
             EndCause::Stopped => None,
+            EndCause::Lost => Some(Cause::WorkerLost),
         }
     }
 }

@@ -45,9 +45,34 @@ impl Reader {
         Ok(Reader { files, ring, is_cut: read.map(|first| first > 0), read, buffer: Vec::new() })
     }
 
+    /// Opens the streams as [`Reader::open`] does, and goes on behind the bytes that were read of them before.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn open_behind(folder: &Path, came: [u64; 2], read: [u64; 2]) -> io::Result<Reader> {
+        let mut reader = Reader::open(folder, came)?;
+        for number in 0..2 {
+            if read[number] >= reader.read[number] {
+                (reader.read[number], reader.is_cut[number]) = (read[number].min(came[number]), false);
+            }
+        }
+        Ok(reader)
+    }
+
     /// Reads one piece of one of the streams, which have these lengths. None where all is read; else whether the process
     /// has reported its result, where it was standard output.
     pub(super) fn read_piece(&mut self, came: [u64; 2], sink: &mut dyn Sink) -> io::Result<Option<Option<bool>>> {
+        Ok(self.next_piece(came)?.map(|(number, bytes)| match number {
+            0 => Some(sink.stdout(bytes)),
+            _ => {
+                sink.stderr(bytes);
+                None
+            }
+        }))
+    }
+
+    /// The next piece, and which of the streams has it; none where all is read.
+    pub(super) fn next_piece(&mut self, came: [u64; 2]) -> io::Result<Option<(usize, &[u8])>> {
         let Some(number) = (0..2).find(|&number| self.read[number] < came[number]) else { return Ok(None) };
         let left = usize::try_from(came[number] - self.read[number]).map_or(PIECE, |left| left.min(PIECE));
         let (offset, room) = self.ring.place(self.read[number], left);
@@ -65,13 +90,12 @@ impl Reader {
             self.is_cut[number] = end.is_none();
             bytes = end.map_or(&[][..], |end| &bytes[end + 1..]);
         }
-        Ok(Some(match number {
-            0 => Some(sink.stdout(bytes)),
-            _ => {
-                sink.stderr(bytes);
-                None
-            }
-        }))
+        Ok(Some((number, bytes)))
+    }
+
+    /// Gives the memory back that pieces were read in.
+    pub(super) fn rest(&mut self) {
+        self.buffer = Vec::new();
     }
 }
 

@@ -3,13 +3,16 @@
 //! A process that puts out much costs no more of the disk than what is kept, and the system writes over pages in memory
 //! that it need not find new blocks for.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, PipeReader, PipeWriter, Read as _};
 use std::os::fd::BorrowedFd;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, splice};
+
+use crate::io::home::create_private;
 
 /// The bytes that are moved at once: as many as the largest pipe holds.
 const MOVED: usize = 1 << 20;
@@ -49,7 +52,7 @@ impl Ring {
 }
 
 /// The end of the shim, which writes.
-pub(super) struct Spool {
+pub(crate) struct Spool {
     file: File,
     ring: Ring,
     /// The bytes of the stream so far, and those of them that the runner has read.
@@ -60,6 +63,17 @@ pub(super) struct Spool {
     /// A pipe through which bytes go to the file. The system locks the pipe that it writes to a file from: from the pipe of
     /// the program, the program would wait for each write.
     between: Option<(PipeReader, PipeWriter)>,
+}
+
+/// The files of both streams of a process, in its folder: empty.
+pub(crate) fn create_spools(folder: &Path) -> io::Result<[Spool; 2]> {
+    create_private(folder, true)?;
+    let create = |name: &str| {
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create(true).truncate(true).mode(0o600).open(folder.join(name))?;
+        Ok::<_, io::Error>(Spool::new(file, RING))
+    };
+    Ok([create("out")?, create("err")?])
 }
 
 impl Spool {
@@ -114,7 +128,7 @@ impl Spool {
     }
 
     /// Writes what was read, as far as the disk takes it: how many bytes, and whether that is all.
-    pub(super) fn write(&mut self, bytes: &[u8]) -> (usize, bool) {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> (usize, bool) {
         self.pending.extend_from_slice(bytes);
         let mut written = 0;
         while written < self.pending.len() {

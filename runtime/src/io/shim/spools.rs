@@ -473,7 +473,7 @@ impl Sink for Keeper<'_> {
         let mut spools = self.spools.borrow_mut();
         let (token, tools) = spools.credentials.clone();
         let (group, shim) = (group.as_raw_nonzero().get(), getpid().as_raw_nonzero().get());
-        let living = Living { group, shim, age_ms: 0, silent_ms: 0, came: [0; 2], told: 0, token, tools };
+        let living = Living { group, shim, age_ms: 0, silent_ms: 0, came: [0; 2], told: 0, token, tools, host: None };
         spools.living = Some(living.clone());
         spools.tell(&FromShim::Lives(living));
     }

@@ -104,6 +104,7 @@ impl World {
             source: Source::Live,
             record: None,
             reuse: None,
+            remote: None,
         };
         let lock = Lock::acquire_lock(&folder).unwrap();
         let poller = create_poller().unwrap();

@@ -182,7 +182,7 @@ fn build_answer(job: &Job, end: End, told: Told, place: &mut Place<'_, '_>) -> A
     let failure = match end.cause {
         Cause::Timeout => Some(Failure::Timeout { after_ms: to_millis(job.timeout) }),
         Cause::Idle => Some(Failure::Idle { after_ms: to_millis(job.idle) }),
-        Cause::Cancelled | Cause::Orphaned | Cause::Cut => Some(Failure::Cancelled),
+        Cause::Cancelled | Cause::Orphaned | Cause::Cut | Cause::WorkerLost => Some(Failure::Cancelled),
         Cause::Lost(why) => Some(Failure::Agent { message: why.to_owned() }),
         Cause::Exit | Cause::Reported => failure.map(|failure| with_exit(failure, end)),
     };

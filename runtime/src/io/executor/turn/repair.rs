@@ -12,6 +12,12 @@ use crate::types::event::Failure;
 use crate::types::usage::sum;
 
 impl Conversation<'_> {
+    /// Notes for later runners whether the attempt goes on in a conversation that a crash cut off.
+    pub(super) fn mark_resumed(&self, is_resumed: bool) -> Result<(), RunError> {
+        let Some(survival) = &self.job.survival else { return Ok(()) };
+        survival.mark_resumed(is_resumed).map_err(RunError::io("write into", &survival.folder))
+    }
+
     /// Holds the answer against its type, and has it mended while there are turns left.
     pub(super) async fn repair_answer(
         &mut self,
