@@ -379,6 +379,7 @@ fn the_files_are_as_their_schemas_say() {
     check("vendor.github-actions", "action.yml");
     check("vendor.github-workflows", ".github/workflows/release.yml");
     check("vendor.gitlab-ci", "ci/gitlab.yml");
+    check("vendor.compose-spec", "packaging/cluster/compose.yaml");
     let mut hooks = Command::new(programs().join("bin/pre-commit"));
     run(hooks.arg("validate-manifest").arg(root().join(".pre-commit-hooks.yaml")));
 }

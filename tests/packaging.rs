@@ -47,13 +47,18 @@ pub(crate) fn run_to_end(command: &mut Command) -> (Option<i32>, String) {
 const PROGRAMS: [(&str, &str); 2] =
     [("program", env!("CARGO_BIN_EXE_swarmc")), ("swarmc-shim", env!("CARGO_BIN_EXE_swarmc-shim"))];
 
-/// Writes the programs that are packaged, `program` and `swarmc-shim`: scripts that start those under test.
+/// Writes the programs that are packaged, `program`, `swarmc-shim` and `swarmc-engine`: scripts that start those under test.
+/// No test of packages starts the engine: it says its version alone.
 pub(crate) fn write_scripts(folder: &Path) {
     for (name, program) in PROGRAMS {
-        let path = folder.join(name);
-        fs::write(&path, format!("#!/bin/sh\nexec '{program}' \"$@\"\n")).expect("a file can be written");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("its mode can be set");
+        write_script(&folder.join(name), &format!("exec '{program}' \"$@\""));
     }
+    write_script(&folder.join("swarmc-engine"), &format!("echo swarmc-engine {VERSION}"));
+}
+
+fn write_script(path: &Path, line: &str) {
+    fs::write(path, format!("#!/bin/sh\n{line}\n")).expect("a file can be written");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("its mode can be set");
 }
 
 /// A folder in which everything happens.
@@ -169,6 +174,7 @@ fn an_archive_holds_the_program_completions_pages_and_licences() {
         assert!(script.contains(part), "{file}");
     }
     run(Command::new("bash").arg("-n").arg(folder.join("completions/swarmc.bash")));
+    assert_eq!(run(Command::new(folder.join("swarmc-engine")).arg("--version")), format!("swarmc-engine {VERSION}\n"));
     bench.run_first_workflow(&folder);
     // The same files make the same archive.
     run(&mut bench.script("packaging/archive", target(), "again"));
@@ -202,6 +208,7 @@ fn a_wheel_is_installed_by_pip_and_by_uv() {
     run(&mut uv);
     assert_eq!(run(Command::new(bench.at("bin/swarmc")).arg("--version")), format!("swarmc {VERSION}\n"));
     bench.hold_agent(&bench.at("bin"));
+    assert!(!bench.at("venv/bin/swarmc-engine").exists(), "the engine is for archives and images");
 }
 
 #[test]
@@ -233,6 +240,8 @@ fn npm_installs_the_program_of_the_machine_beside_the_launcher() {
     assert!(code == Some(1) && printed.contains("error[SW101]"), "{code:?} {printed}");
     // Where the package of the machine was left out, the launcher says so.
     let package = format!("swarmc-linux-{}", npm_arch());
+    let programs = bench.at("project/node_modules").join(&package).join("bin");
+    assert!(programs.join("swarmc-shim").is_file() && !programs.join("swarmc-engine").exists());
     fs::remove_dir_all(bench.at("project/node_modules").join(&package)).expect("it was installed");
     let (code, printed) = npx(&["--version"]);
     let missing = format!("the package `{package}` is not installed");
@@ -266,13 +275,19 @@ fn a_package_is_refused_that_would_not_run() {
         let (code, told) = run_to_end(packed.env("SWARMC_BINARY", env!("CARGO_BIN_EXE_swarmc")));
         assert!(code == Some(1) && told.contains("needs glibc, and is to be packaged for"), "{script}: {told}");
     }
+    write_script(&bench.at("swarmc-engine"), "echo swarmc-engine 0.0.9");
+    let (code, told) = run_to_end(&mut bench.script("packaging/archive", target(), "dist"));
+    assert!(code == Some(1) && told.contains("is swarmc-engine 0.0.9, and Cargo.toml says"), "{told}");
+    fs::remove_file(bench.at("swarmc-engine")).expect("it is there");
+    let (code, told) = run_to_end(&mut bench.script("packaging/archive", target(), "dist"));
+    assert!(code == Some(1) && told.contains("swarmc-engine` is no program"), "{told}");
     fs::remove_file(bench.at("swarmc-shim")).expect("it is there");
     for script in scripts {
         let (code, told) = run_to_end(&mut bench.script(script, target(), "dist"));
         assert!(code == Some(1) && told.contains("swarmc-shim` is no program"), "{script}: {told}");
     }
     write_scripts(bench.folder.path());
-    fs::write(bench.at("program"), "#!/bin/sh\necho swarmc 0.0.9\n").expect("a file can be written");
+    write_script(&bench.at("program"), "echo swarmc 0.0.9");
     for script in scripts {
         let (code, told) = run_to_end(&mut bench.script(script, target(), "dist"));
         assert!(code == Some(1) && told.contains("is swarmc 0.0.9, and Cargo.toml says"), "{script}: {told}");
@@ -299,4 +314,58 @@ fn a_release_builds_every_target_that_packages_know() {
     assert!(known.len() >= 4);
     let install = text("ci/install");
     assert!(known.iter().all(|target| install.contains(&format!("target={target} "))), "ci/install lacks a target");
+}
+
+/// The options in a text, as in `--pool`.
+fn options(text: &str) -> BTreeSet<String> {
+    let words = text.split(|letter: char| letter.is_whitespace() || letter == '"');
+    words.filter(|word| word.starts_with("--")).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_compose_file_gives_options_that_programs_have() {
+    let compose = text("packaging/cluster/compose.yaml");
+    let (worker, services) = compose.split_once("\nservices:\n").expect("it has services");
+    let (_, worker) = worker.split_once("x-worker:").expect("it says what workers are");
+    let engine = services.split("\n  engine:\n").nth(1).and_then(|rest| rest.split("\n  worker-1:\n").next());
+    let engine = engine.expect("it has an engine");
+    let help = run(crate::patience::swarmc().args(["worker", "--help"]));
+    let serves = text("engine/src/main.rs");
+    let (_, serves) = serves.split_once("struct ServeArgs {").expect("it has options");
+    // The fields are the options.
+    let (serves, _) = serves.split_once("\n}").expect("they end");
+    for (place, known) in [(worker, options(&help)), (engine, fields(serves))] {
+        let mut given = options(place);
+        // Of Git.
+        given.remove("--quiet");
+        assert!(given.len() >= 3, "{given:?}");
+        given.retain(|option| !known.contains(option));
+        assert_eq!(given, BTreeSet::new(), "options that are not known");
+    }
+}
+
+/// The options that a struct of clap declares.
+fn fields(text: &str) -> BTreeSet<String> {
+    let names = text.lines().filter_map(|line| line.trim().split_once(": ")).map(|(name, _)| name);
+    names.filter(|name| !name.contains(['/', '#', ' '])).map(|name| format!("--{}", name.replace('_', "-"))).collect()
+}
+
+#[test]
+fn the_stages_of_the_image_are_those_that_others_build() {
+    let image = text("Dockerfile");
+    let stages: BTreeSet<&str> =
+        image.lines().filter_map(|line| line.strip_prefix("FROM ")?.split_once(" AS ").map(|(_, name)| name)).collect();
+    for (user, marker) in
+        [("packaging/cluster/compose.yaml", "target: "), (".github/workflows/release.yml", "--target ")]
+    {
+        let file = text(user);
+        let targets = file.lines().filter_map(|line| line.split_once(marker)?.1.split_whitespace().next());
+        let targets: Vec<&str> =
+            targets.filter(|target| target.chars().all(|letter| letter.is_ascii_lowercase())).collect();
+        assert!(targets == ["engine"] && stages.contains("engine"), "{user}: {targets:?}, {stages:?}");
+    }
+    // What a release builds has a stage for each program.
+    for source in ["build", "built", "build-engine", "built-engine"] {
+        assert!(stages.contains(source), "{source} is no stage: {stages:?}");
+    }
 }

@@ -22,7 +22,7 @@ sys.stdin.read()
 ";
 
 /// Makes a bucket, as the client that the maker of S3 ships.
-const MAKE: &str = "s3.create_bucket(Bucket='artifacts')";
+pub(crate) const MAKE: &str = "s3.create_bucket(Bucket='artifacts')";
 /// Lays every object of the bucket into a folder, under the last part of its key, and prints the keys.
 const FETCH: &str = "
 import os
@@ -34,7 +34,7 @@ for item in s3.list_objects_v2(Bucket='artifacts').get('Contents', []):
 const FORGE: &str = "s3.put_object(Bucket='artifacts', Key=sys.argv[2], Body=b'forged')";
 
 /// A server of S3 with Python of its own.
-struct Server {
+pub(crate) struct Server {
     python: PathBuf,
     child: Child,
     /// The server ends when this does.
@@ -51,7 +51,7 @@ impl Drop for Server {
 
 impl Server {
     /// Starts it; after `free` requests it checks who asks.
-    fn start(free: Option<u32>) -> Server {
+    pub(crate) fn start(free: Option<u32>) -> Server {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/install-s3");
         let installed =
             Command::new(script).stderr(Stdio::inherit()).output().expect("tests/install-s3 can be started");
@@ -71,12 +71,12 @@ impl Server {
         Server { python, child, _stdin: stdin, port }
     }
 
-    fn endpoint(&self) -> String {
+    pub(crate) fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
     /// Runs a script with the client `s3`, and gives what it prints.
-    fn script(&self, text: &str, argument: &str) -> String {
+    pub(crate) fn script(&self, text: &str, argument: &str) -> String {
         let client = "import boto3, sys\ns3 = boto3.client('s3', endpoint_url=sys.argv[1], region_name='us-east-1', \
                       aws_access_key_id='id', aws_secret_access_key='secret')\n";
         let output = Command::new(&self.python)

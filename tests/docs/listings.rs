@@ -100,6 +100,11 @@ const SHOWN: &[(&str, &str, Test)] = &[
         ("tests/layers.rs", "the_runtime_imports_from_its_own_layer_and_from_lower_ones"),
     ),
     (
+        "docs/ARCHITECTURE.md",
+        "queue of a pool",
+        ("tests/worker.rs", "a_process_is_started_read_in_order_and_reported_to_its_end"),
+    ),
+    (
         "docs/agents.md",
         "Answer with one JSON value",
         ("runtime/src/types/answer/words.rs", "the_docs_show_what_agents_are_told"),
@@ -156,6 +161,7 @@ const SHOWN: &[(&str, &str, Test)] = &[
 const NO_OUTPUT: &[&str] = &[
     "src (binary",
     "types    ids, events",
+    "queue of a pool",
     "driver/run/driver.rs",
     "swarmc check build.kdl",
     "error[SW101]: …",

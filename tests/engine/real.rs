@@ -1,0 +1,10 @@
+//! With the real server of Restate, which `tests/install-engine` puts into a cache outside the checkout.
+
+mod cluster;
+mod conformance;
+mod kills;
+mod object_store;
+mod people;
+mod places;
+mod random;
+mod runs;
