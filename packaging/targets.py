@@ -1,6 +1,6 @@
 """What is built for which machine, and what every package says of itself.
 
-The scripts beside this file package the same two binaries for one target, so every way to install swarmc brings the same
+The scripts beside this file package the same binaries for one target, so every way to install swarmc brings the same
 bytes. They need Python 3.11 and nothing else.
 """
 
@@ -19,6 +19,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 NAME = "swarmc"
 # What lies beside the program: swarmc starts one for each agent that is to outlive it.
 SHIM = "swarmc-shim"
+# For runs on several machines: in archives alone.
+ENGINE = "swarmc-engine"
 LICENSES = ("LICENSE-APACHE", "LICENSE-MIT")
 
 # By the name that Rust has for a machine: its names in npm, the machine as wheels name it, and the machines of Visual Studio
@@ -62,12 +64,13 @@ def find_target():
     return f"{machine}-apple-darwin" if sys.platform == "darwin" else f"{machine}-unknown-linux-musl"
 
 
-def read_arguments(what):
+def read_arguments(what, has_engine=False):
     """The target, the folder for the package and the binary, built first where none is given."""
+    beside = f"{SHIM} and {ENGINE}" if has_engine else SHIM
     parser = argparse.ArgumentParser(
         description=what,
-        epilog="SWARMC_BINARY names a binary that is already built, with swarmc-shim beside it; without it, packaging/build "
-        "builds both.",
+        epilog=f"SWARMC_BINARY names a binary that is already built, with {beside} beside it; without it, packaging/build "
+        "builds them.",
     )
     parser.add_argument("target", nargs="?", choices=sorted(TARGETS), help="by default that of this machine")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "dist", metavar="FOLDER", help="where the package goes; by default dist/")
@@ -81,13 +84,15 @@ def read_arguments(what):
         needs_glibc = named and find_glibc(pathlib.Path(named)) is not None
         arguments.target = find_target().replace("musl", "gnu" if needs_glibc else "musl")
     arguments.binary = pathlib.Path(named) if named else build_binary(arguments.target)
+    if has_engine and not named:
+        build_binary("--engine", arguments.target)
     return arguments
 
 
-def build_binary(target):
-    built = subprocess.run([ROOT / "packaging" / "build", target], stdout=subprocess.PIPE, text=True)
+def build_binary(*arguments):
+    built = subprocess.run([ROOT / "packaging" / "build", *arguments], stdout=subprocess.PIPE, text=True)
     if built.returncode != 0:
-        stop(f"packaging/build {target} failed")
+        stop(f"packaging/build {' '.join(arguments)} failed")
     return pathlib.Path(built.stdout.strip().splitlines()[-1])
 
 
@@ -99,17 +104,20 @@ def run_binary(binary, *arguments):
         stop(f"`{binary} {' '.join(map(str, arguments))}` failed: {error}. Package on a machine that can start the binary")
 
 
-def check_binary(binary, target):
-    """Fails unless the binary and its shim run on what the package is for, and the version is the one that it says."""
-    shim = binary.with_name(SHIM)
-    if not os.access(shim, os.X_OK):
-        stop(f"`{shim}` is no program: build it beside `{binary}`")
-    for program in (binary, shim):
+def check_binary(binary, target, has_engine=False):
+    """Fails unless the programs run on what the package is for, and the version is the one that they say."""
+    beside = [binary.with_name(name) for name in ((SHIM, ENGINE) if has_engine else (SHIM,))]
+    for program in beside:
+        if not os.access(program, os.X_OK):
+            stop(f"`{program}` is no program: build it beside `{binary}`")
+    for program in (binary, *beside):
         if target.endswith("musl") and find_glibc(program) is not None:
             stop(f"`{program}` needs glibc, and is to be packaged for {target}")
-    said = run_binary(binary, "--version").decode().split()[-1]
-    if said != read_version():
-        stop(f"`{binary}` is swarmc {said}, and Cargo.toml says {read_version()}: build it again")
+    # The shim has no version: swarmc and its shim are built together.
+    for program, name in [(binary, NAME), *((program, ENGINE) for program in beside if program.name == ENGINE)]:
+        said = run_binary(program, "--version").decode().split()[-1]
+        if said != read_version():
+            stop(f"`{program}` is {name} {said}, and Cargo.toml says {read_version()}: build it again")
 
 
 def write_pages(binary, folder):
