@@ -12,8 +12,9 @@ mod inbox;
 mod queue;
 mod services;
 
+use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,6 +91,7 @@ fn serve(args: ServeArgs) -> Result<(), String> {
     let home = args.home.or_else(|| std::env::var_os("SWARM_HOME").map(PathBuf::from));
     let home = home.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".swarm-engine")));
     let home = home.ok_or("say where runs lie: `--home FOLDER`")?;
+    let _lock = have_home(&home)?;
     let setup = EngineRun::new(&args.ingress, &args.store, args.workspace, home, std::env::vars_os().collect())?;
     let reactor = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let reactor = reactor.map_err(|error| format!("no event loop can be started: {error}"))?;
@@ -118,6 +120,25 @@ fn serve(args: ServeArgs) -> Result<(), String> {
         }
         Ok(())
     })
+}
+
+/// Has a home for this process alone, without what one that was killed has left of its drivers.
+fn have_home(home: &Path) -> Result<File, String> {
+    let failed = |error: std::io::Error| format!("{} cannot be used: {error}", home.display());
+    std::fs::create_dir_all(home).map_err(failed)?;
+    let lock = File::options().create(true).truncate(false).write(true).open(home.join("lock")).map_err(failed)?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(format!("another engine has {}: name another folder with `--home`", home.display()));
+        }
+        Err(TryLockError::Error(error)) => return Err(failed(error)),
+    }
+    // The records are with Restate.
+    for left in ["drivers", "trees"] {
+        let _ = std::fs::remove_dir_all(home.join(left));
+    }
+    Ok(lock)
 }
 
 /// Serves connections. Those of the SDK's own server gather small writes: that costs 40 ms for each read of a state that

@@ -12,6 +12,7 @@
 mod stand_in;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,6 +33,10 @@ use stand_in::StandIn;
 
 /// How long a driver waits before it asks again, where the engine refuses.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// In the folder of a run: the numbers of the items of people and processes that were begun. It is kept with the records
+/// that follow from them.
+pub(crate) const HANDLED: &str = "handled";
 
 /// How long what is to be forgotten is gathered.
 const FORGETTING: Duration = Duration::from_millis(250);
@@ -171,10 +176,6 @@ impl Holder {
     /// Takes items, until the run has another driver.
     async fn receive(self: Arc<Holder>) {
         loop {
-            // The runner has let go of it.
-            if Arc::strong_count(&self) <= 2 && self.outbox.is_closed() {
-                return;
-            }
             let after = self.lock().last;
             match self.place.client.items(&self.take(after, false)).await {
                 Ok(items) => self.receive_items(items),
@@ -199,6 +200,7 @@ impl Holder {
             }
             match item {
                 Item::Report(report) => self.receive_report(report),
+                Item::User { .. } | Item::Call { .. } if self.is_handled(number) => done.push(number),
                 Item::User { order, reply } => {
                     done.push(number);
                     let holder = Arc::clone(self);
@@ -214,6 +216,22 @@ impl Holder {
         if !done.is_empty() {
             let _ = self.outbox.send(Outgoing::Forget(Forget { processes: Vec::new(), items: done }));
         }
+    }
+
+    /// Whether a former driver has begun to do what this item wants, and may have done it; notes it as begun otherwise. So
+    /// it is done once at most: where a driver is lost meanwhile, the one who waits gets no answer.
+    fn is_handled(&self, number: u64) -> bool {
+        let path = self.folder.join(HANDLED);
+        let known = std::fs::read_to_string(&path).unwrap_or_default();
+        if known.lines().any(|line| line.parse() == Ok(number)) {
+            return true;
+        }
+        let file = std::fs::File::options().create(true).append(true).open(&path);
+        let noted = file.and_then(|mut file| writeln!(file, "{number}"));
+        if let Err(error) = noted {
+            self.notices.give_up(format!("{} cannot be written: {error}", path.display()));
+        }
+        false
     }
 
     fn receive_report(&self, report: Report) {

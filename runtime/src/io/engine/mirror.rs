@@ -14,6 +14,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
+use super::holder::HANDLED;
 use super::tree::PATCHES;
 use super::{CallError, Client, Objects};
 use crate::io::home::{RunFolder, create_private};
@@ -176,7 +177,7 @@ impl Keeper {
             let meta = std::fs::metadata(self.folder.path.join(&path)).ok()?;
             Some((path, (meta.len(), meta.modified().unwrap_or(SystemTime::UNIX_EPOCH))))
         };
-        [PLAN, PATCHES].into_iter().filter_map(|name| find(name.into())).collect()
+        [PLAN, PATCHES, HANDLED].into_iter().filter_map(|name| find(name.into())).collect()
     }
 
     fn list_artifacts(&self) -> Vec<String> {

@@ -96,7 +96,14 @@ impl Home {
     }
 
     /// The folder of a run whose id is given: that of an engine. It is there at once.
+    ///
+    /// # Errors
+    /// It is no id, and might lead elsewhere; or the folder cannot be created.
     pub(crate) fn create_named(&self, id: &str) -> Result<RunFolder, RunError> {
+        let is_id = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_lowercase() || byte == b'-';
+        if id.is_empty() || id.len() > 64 || !id.bytes().all(is_id) {
+            return Err(RunError::Request(format!("`{}` is no id of a run", id.escape_debug())));
+        }
         let folder = self.run_folder(id.to_owned());
         create_private(&folder.path, true).map_err(RunError::io("create", &folder.path))?;
         Ok(folder)
