@@ -1,6 +1,7 @@
 //! Real agents whose runner is killed in the middle of their turn: one conversation, whatever ends first.
 
 use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -78,12 +79,20 @@ fn list_processes(place: &Place) -> Vec<String> {
     processes.filter(is_marked).map(|process| process.file_name().to_string_lossy().into_owned()).collect()
 }
 
+fn has_file(folder: &Path, name: &str) -> bool {
+    fs::read_dir(folder).into_iter().flatten().flatten().any(|entry| match entry.path().is_dir() {
+        true => has_file(&entry.path(), name),
+        false => entry.file_name() == name,
+    })
+}
+
 #[test]
 fn opencode_that_ended_while_no_runner_was_there_is_read() {
     let place = prepare_place("opencode", "");
     kill_at_work(&place);
     fs::write(place.work().join("go"), "").expect("a file can be written");
-    wait_until(|| list_processes(&place).is_empty());
+    // What its shim writes last.
+    wait_until(|| has_file(&place.home().join("runs"), "exit"));
     let ended = place.swarmc(&["resume", "last", "--headless"]);
     let (out, err) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
     assert_eq!(ended.status.code(), Some(0), "{out}\n{err}");
@@ -93,7 +102,7 @@ fn opencode_that_ended_while_no_runner_was_there_is_read() {
 
 #[test]
 fn opencode_is_ended_where_no_runner_comes_back() {
-    let place = prepare_place("opencode", "workflow w { survive for=\"5s\" }\n");
+    let place = prepare_place("opencode", "workflow w { survive agents for=\"5s\" }\n");
     kill_at_work(&place);
     assert!(!list_processes(&place).is_empty());
     wait_until(|| list_processes(&place).is_empty());
