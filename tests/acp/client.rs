@@ -427,7 +427,8 @@ fn commands_end_when_a_person_ends_the_run_and_when_a_killed_run_is_resumed() {
         fs::read_to_string(run.path().join("journal.jsonl")).expect("it has a journal")
     };
     let deadline = Instant::now() + Duration::from_secs(60);
-    while journal().matches("process_started").count() < 3 {
+    // Its agent, the shim of that, and both commands.
+    while journal().matches("process_started").count() < 4 {
         assert!(Instant::now() < deadline, "its commands are never written down");
         std::thread::sleep(Duration::from_millis(10));
     }
