@@ -118,7 +118,7 @@ impl Inbox {
         items
     }
 
-    /// Where the driver waits: it is told once.
+    /// Where the answer of the driver goes that waits: it gets one.
     pub(crate) fn take_answer(&mut self) -> Option<String> {
         self.answer.take()
     }

@@ -27,7 +27,7 @@ pub(crate) use queue::QueueObject;
 pub(crate) use run::{RunWorkflow, RunsObject};
 pub(crate) use view::ViewObject;
 
-/// How long what is asked waits.
+/// How long a question may wait for its answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     /// How long a worker may be silent before what it has is lost: longer than an outage that it is to survive.

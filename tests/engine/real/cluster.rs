@@ -66,13 +66,13 @@ impl Program {
     }
 
     /// What it has said.
-    pub(super) fn said(&self) -> String {
+    pub(super) fn read_log(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
     /// The end of its log, for a test that fails.
     fn print_log(&self) {
-        let said = self.said();
+        let said = self.read_log();
         let lines: Vec<&str> = said.lines().collect();
         let name = self.log.file_name().unwrap_or_default().to_string_lossy();
         show(&format!("--- {name} ({} lines)", lines.len()));

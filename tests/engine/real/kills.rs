@@ -106,7 +106,7 @@ fn a_worker_that_starts_again_goes_on_with_what_it_had() {
     worker.kill();
     assert!(bench.notes.lives("one"), "its shim goes on without it");
     worker.start();
-    wait("it has taken over", || worker.said().contains("goes on with 1 process").then_some(()));
+    wait("it has taken over", || worker.read_log().contains("goes on with 1 process").then_some(()));
     bench.notes.go("one");
     bench.ends_by("one", &["before", "start one", "done one", "after"]);
 }

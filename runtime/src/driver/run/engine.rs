@@ -268,7 +268,7 @@ impl Log {
 
     fn write(&self, text: &str) {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody can be told of a log that cannot be written.
+        // A log that cannot be written has no other place for that problem.
         let _ = writeln!(file, "{text}");
     }
 }

@@ -6,8 +6,8 @@
 //!                                          └─ starts, lines ─► courier ──► Inbox start, say
 //! ```
 //!
-//! Invariants: what a worker reports is taken in its order, and from the first byte where a driver comes back; a change of
-//! files is applied before the end of its process is told.
+//! Invariants: the holder takes the reports of a worker in their order, and from the first byte where a driver comes back.
+//! It applies the changes of a process before it reports the end of the process.
 
 mod stand_in;
 

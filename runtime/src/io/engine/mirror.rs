@@ -279,7 +279,7 @@ pub(crate) async fn copy_new(
             return Ok(());
         }
         let failed = |error: io::Error| format!("the copy of run {} cannot be written: {error}", folder.id);
-        // Texts first: whoever reads a record finds what it refers to.
+        // Texts first: a record refers to them.
         for file in files {
             let bytes = objects.unpack(file.bytes).await?;
             if let Some(place) = place(folder, &file.path) {

@@ -1,5 +1,5 @@
-//! Runs on several machines, through an engine that keeps their records and queues: [`types::engine`](crate::types::engine)
-//! has what is told.
+//! Runs on several machines. An engine keeps their records and queues; [`types::engine`](crate::types::engine) has the
+//! messages.
 //!
 //! - `client`: the calls of the engine, over HTTP
 //! - `worker`: takes processes of a pool, has shims hold them, and reports

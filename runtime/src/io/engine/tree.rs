@@ -86,7 +86,7 @@ impl RunTree {
         }
         self.apply_bytes(bytes).map_err(|problem| {
             let name = |of: &Started| step_name(&of.process).to_owned();
-            // Whoever changed one of its files since this process began.
+            // The steps that changed one of its files since this process began.
             let others: BTreeMap<&String, String> = applied
                 .iter()
                 .skip(seen)

@@ -317,7 +317,7 @@ impl Worker {
                 answer = self.client.deliveries(&ask) => answer,
                 // The engine answers the later question.
                 () = self.changed.notified() => {
-                    // What ends together is told together.
+                    // Processes that end within this time go into one question.
                     tokio::time::sleep(GATHER).await;
                     continue;
                 }

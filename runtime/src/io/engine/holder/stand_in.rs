@@ -37,7 +37,7 @@ impl StandIn {
         }
     }
 
-    /// Passes on what is said on both sides, to the end of the process or of its runner.
+    /// Passes lines on between runner and worker, until the process or the runner ends.
     pub(super) async fn run(self, holder: Arc<Holder>, of: Started, mut facts: UnboundedReceiver<Fact>) {
         let StandIn { folder, stream, seen, rejoins } = self;
         let Ok((reader, writer)) = split(stream) else { return };

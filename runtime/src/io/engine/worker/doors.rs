@@ -59,8 +59,8 @@ pub(super) struct Doors {
     tokens: RefCell<BTreeMap<String, Started>>,
 }
 
-/// The addresses of a run, each as its driver knows it and as it is on this machine. Configurations of agents and what
-/// agents are told hold them as well as the environment.
+/// The addresses of a run, each as its driver knows it and as it is on this machine. They stand in the environment, in
+/// the configuration of an agent, and in its prompts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Addresses(Vec<(String, String)>);
 
