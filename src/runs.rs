@@ -118,7 +118,8 @@ pub(crate) fn stop_runs(args: &Stop) -> miette::Result<Exit> {
         return Ok(Exit::Done);
     }
     request_stop(&folder).into_diagnostic()?;
-    terminal::eprint(format!("run {} is stopping; resume with: swarmc resume {}\n", folder.id, folder.id));
+    let hint = if folder.is_copy() { String::new() } else { format!("; resume with: swarmc resume {}", folder.id) };
+    terminal::eprint(format!("run {} is stopping{hint}\n", folder.id));
     Ok(Exit::Done)
 }
 
@@ -161,7 +162,7 @@ pub(crate) fn inspect_run(folder: RunFolder, is_json: bool) -> miette::Result<Ex
     if left > 0 {
         let _ = writeln!(out, "{} of {} not done", format_number(left), format_count(run.total, "step"));
     }
-    if run.state == RunState::Resumable {
+    if run.state == RunState::Resumable && !folder.is_copy() {
         let _ = writeln!(out, "resume with: swarmc resume {}", run.id);
     }
     terminal::print(out)?;

@@ -68,7 +68,8 @@ pub(crate) fn show_summary(
         }
     }
     if !show.quiet || outcome.ended != Ended::Succeeded {
-        last_line(&mut text, ledger, &outcome, paint);
+        let is_copy = home.find(&outcome.run).is_ok_and(|folder| folder.is_copy());
+        last_line(&mut text, ledger, &outcome, is_copy, paint);
     }
     terminal::eprint(text);
     // What is empty would be an empty line.
@@ -248,31 +249,31 @@ fn stop_message(stop: &Row, folder: Option<&RunFolder>) -> String {
     }
 }
 
-fn last_line(out: &mut String, ledger: &RunReport, outcome: &RunOutcome, paint: Paint) {
-    let took = std::time::Duration::from_millis(ledger.changed_ms.saturating_sub(ledger.started_ms));
+/// How the run ended, and what may follow; an engine resumes no run.
+fn last_line(out: &mut String, ledger: &RunReport, outcome: &RunOutcome, is_copy: bool, paint: Paint) {
+    let took = format_duration(std::time::Duration::from_millis(ledger.changed_ms.saturating_sub(ledger.started_ms)));
     let run = &outcome.run;
-    let _ = match outcome.ended {
-        Ended::Succeeded => {
-            writeln!(out, "\n{} in {}", paint.green(&format!("run {run} succeeded")), format_duration(took))
-        }
+    let (end, next) = match outcome.ended {
+        Ended::Succeeded => (format!("{} in {took}", paint.green(&format!("run {run} succeeded"))), None),
         Ended::Failed => {
             let what = paint.red(&format!("run {run} failed"));
-            let _ = writeln!(out, "\n{what} after {}; look closer with: swarmc inspect {run}", format_duration(took));
-            match outcome.failed.is_empty() {
-                false => writeln!(out, "run the failed steps again with: swarmc resume {run} --retry-failed"),
-                true => writeln!(out, "continue with a fixed spec with: swarmc resume {run} --with SPEC"),
-            }
+            let next = match outcome.failed.is_empty() {
+                false => format!("run the failed steps again with: swarmc resume {run} --retry-failed"),
+                true => format!("continue with a fixed spec with: swarmc resume {run} --with SPEC"),
+            };
+            (format!("{what} after {took}; look closer with: swarmc inspect {run}"), Some(format!("\n{next}")))
         }
         Ended::OverBudget => {
             let what = paint.red(&format!("run {run} is over budget"));
-            let _ = writeln!(out, "\n{what} after {}; look closer with: swarmc inspect {run}", format_duration(took));
-            writeln!(out, "continue with a spec that has a larger budget with: swarmc resume {run} --with SPEC")
+            let next = format!("continue with a spec that has a larger budget with: swarmc resume {run} --with SPEC");
+            (format!("{what} after {took}; look closer with: swarmc inspect {run}"), Some(format!("\n{next}")))
         }
         Ended::Stopped => {
             let what = paint.yellow(&format!("run {run} stopped"));
-            writeln!(out, "\n{what}; resume with: swarmc resume {run}")
+            (what, Some(format!("; resume with: swarmc resume {run}")))
         }
     };
+    let _ = writeln!(out, "\n{end}{}", next.filter(|_| !is_copy).unwrap_or_default());
 }
 
 fn result_line(outcome: &RunOutcome, skipped: &[&Row], exit: Exit) -> RunLine {

@@ -39,8 +39,26 @@ fn a_run_is_seen_and_answered_from_another_machine() {
     other.swarmc(&["approve", &id, "release", "yes"]).expect(0, &[], &[]);
     let ended = run.end().expect(0, &[], &[]);
     assert_eq!(ended.out, "published\n");
-    // Whoever comes later sees the same.
+    // A later look shows the same.
     let late = cluster.person("late", "workflow none\n");
     late.swarmc(&["ps", "--all"]).expect(0, &[&id, "succeeded"], &[]);
     late.swarmc(&["logs", &id]).expect(0, &["built", "published"], &[]);
+}
+
+#[test]
+fn a_run_is_stopped_from_another_machine_and_resumed_on_none() {
+    let cluster = Cluster::shared();
+    let runner = cluster.person("stopped", &GATE.replace("POOL", "stopped"));
+    let other = cluster.person("stopper", "workflow none\n");
+    let _worker = cluster.worker("stopped-worker", "stopped", &[], &[]);
+    let run = runner.start(&["run", "flow.kdl"]);
+    cluster.wait("the gate is open", || run.err().contains("Release it?").then_some(()));
+    let told = other.swarmc(&["stop"]).expect(0, &[], &["is stopping"]);
+    assert!(!told.err.contains("resume"), "{told:#?}");
+    let ended = run.end().expect(4, &[], &["stopped"]);
+    assert!(!ended.err.contains("swarmc resume"), "{ended:#?}");
+    // A copy has no runner: here it would go on without its workers.
+    let refused = runner.local(&["resume", "last"]).output().expect("swarmc starts");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("one of an engine"), "{refused:?}");
 }

@@ -73,6 +73,12 @@ pub(super) fn go_on(
 ) -> Result<Outcome, RunError> {
     limits::survive_full_files();
     let folder = home.find(run)?;
+    if seat.is_none() && folder.is_copy() {
+        return Err(RunError::Request(format!(
+            "run `{}` is one of an engine, where this version resumes no run: start it again with `swarmc run … --engine`",
+            folder.id
+        )));
+    }
     // Ahead of reading: from here on no other process writes into the journal.
     let lock = Lock::acquire_lock(&folder)?;
     let path = folder.journal_path();

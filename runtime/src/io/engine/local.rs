@@ -24,9 +24,6 @@ use crate::types::activity::Activities;
 use crate::types::engine::UserOrder;
 use crate::types::user_request::StopLevel;
 
-/// In the folder of a copy: where it is from, and how far it is.
-const SOURCE: &str = "engine.json";
-
 /// How often the engine is asked for what is new.
 pub(crate) const PAUSE: Duration = Duration::from_millis(250);
 
@@ -93,7 +90,7 @@ impl LocalRun {
         let failed = |error: crate::types::error::RunError| error.to_string();
         let folder = home.create_named(run).map_err(failed)?;
         let Ok(lock) = Lock::acquire_lock(&folder) else { return Ok(None) };
-        let known = std::fs::read(folder.path.join(SOURCE)).ok();
+        let known = std::fs::read(folder.engine_path()).ok();
         let known = known.and_then(|text| serde_json::from_slice::<Source>(&text).ok());
         let copied = known.map(|source| source.copied).unwrap_or_default();
         let socket = Socket::listen(&folder, control, Activities::default(), Processes::new(run)).map_err(failed)?;
@@ -102,7 +99,7 @@ impl LocalRun {
 
     /// Whether a copy of the run is whole already.
     fn is_whole(home: &Home, run: &str) -> bool {
-        let text = std::fs::read(home.run_folder(run.to_owned()).path.join(SOURCE)).ok();
+        let text = std::fs::read(home.run_folder(run.to_owned()).engine_path()).ok();
         text.and_then(|text| serde_json::from_slice::<Source>(&text).ok()).is_some_and(|source| source.copied.is_over)
     }
 
@@ -116,7 +113,7 @@ impl LocalRun {
         if self.copied != before {
             let source = Source { url: self.engine.client.url().to_owned(), copied: self.copied };
             let text = serde_json::to_string(&source).map_err(|error| error.to_string())?;
-            let path: PathBuf = self.folder.path.join(SOURCE);
+            let path: PathBuf = self.folder.engine_path();
             std::fs::write(&path, text).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
         }
         outcome.map(|()| self.copied.is_over)

@@ -196,6 +196,16 @@ impl RunFolder {
         Ok(cut_part(&bytes, from))
     }
 
+    /// `engine.json`: in the copy of a run that an engine has, where it is from.
+    pub(crate) fn engine_path(&self) -> PathBuf {
+        self.path.join("engine.json")
+    }
+
+    /// Whether an engine has the run, and this is a copy: then nothing here goes on with it.
+    pub fn is_copy(&self) -> bool {
+        self.engine_path().exists()
+    }
+
     /// Whether a process is running it now. One that is being killed is not, and is waited for.
     pub fn is_running(&self) -> bool {
         let began = Instant::now();
