@@ -52,8 +52,13 @@ fn a_run_is_stopped_from_another_machine_and_resumed_on_none() {
     let other = cluster.person("stopper", "workflow none\n");
     let _worker = cluster.worker("stopped-worker", "stopped", &[], &[]);
     let run = runner.start(&["run", "flow.kdl"]);
-    cluster.wait("the gate is open", || run.err().contains("Release it?").then_some(()));
-    let told = other.swarmc(&["stop"]).expect(0, &[], &["is stopping"]);
+    let id = cluster.wait("the gate is open", || {
+        let err = run.err();
+        let id = err.strip_prefix("run ")?.split(':').next()?.to_owned();
+        err.contains("Release it?").then_some(id)
+    });
+    // Other tests have runs of the same engine.
+    let told = other.swarmc(&["stop", &id]).expect(0, &[], &["is stopping"]);
     assert!(!told.err.contains("resume"), "{told:#?}");
     let ended = run.end().expect(4, &[], &["stopped"]);
     assert!(!ended.err.contains("swarmc resume"), "{ended:#?}");
