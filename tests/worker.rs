@@ -250,6 +250,7 @@ fn a_worker_that_starts_again_goes_on_with_what_it_had() {
     let workers: std::collections::BTreeSet<&str> = state.asks.iter().map(|ask| &*ask.worker).collect();
     assert_eq!(workers.len(), 1, "{workers:?}");
     drop(state);
+    engine.wait("the engine hears of its end", |state| (state.over == [of.clone()]).then_some(()));
     assert_eq!(worker.stop(), "worker: goes on with 1 process of a former worker\n");
 }
 
