@@ -10,10 +10,10 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 use fast_glob::glob_match;
 
+use crate::io::file_stamps::{Stamp, is_settled, stamp_of};
 use crate::types::digest::digest_bytes;
 
 /// What makes a path a pattern.
@@ -21,9 +21,6 @@ const SIGNS: [char; 5] = ['*', '?', '[', '{', '!'];
 
 /// The files and folders that are looked at for one step.
 const MOST: usize = 200_000;
-
-/// How old a change must be before the time of it proves that there was none since: clocks of file systems tick slowly.
-const SETTLED: Duration = Duration::from_secs(1);
 
 /// A file as it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,9 +32,6 @@ pub(crate) struct FileDigest {
     /// Whether it can be executed.
     pub executable: bool,
 }
-
-/// What tells a file from a later version of it.
-type Stamp = (u64, u64, u64, i64, i64, i64, i64);
 
 /// Computes digests, and remembers those of files that do not change.
 #[derive(Debug, Default)]
@@ -124,18 +118,11 @@ impl FileDigests {
         let bytes = fs::read(path)?;
         let executable = meta.permissions().mode() & 0o111 != 0;
         let digest = FileDigest { digest: digest_bytes(&bytes), bytes: bytes.len() as u64, executable };
-        // Also that of its metadata: contents can be written with an old time.
-        let changed = SystemTime::UNIX_EPOCH + Duration::new(meta.ctime().unsigned_abs(), 0);
-        if SystemTime::now().duration_since(changed).is_ok_and(|age| age > SETTLED) {
+        if is_settled(meta.ctime()) {
             self.known.borrow_mut().insert(path.to_owned(), (stamp, digest.clone()));
         }
         Ok(digest)
     }
-}
-
-fn stamp_of(meta: &Metadata) -> Stamp {
-    let times = (meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec());
-    (meta.dev(), meta.ino(), meta.len(), times.0, times.1, times.2, times.3)
 }
 
 /// The folder, or the file, that everything lies in which a pattern can match; none where that is no part of the

@@ -11,6 +11,7 @@ pub(crate) mod engine;
 pub(crate) mod event_loop;
 pub(crate) mod executor;
 pub(crate) mod file_digests;
+pub(crate) mod file_stamps;
 pub(crate) mod files;
 pub(crate) mod generated_files;
 pub(crate) mod home;
