@@ -92,7 +92,7 @@ impl Place {
     }
 
     /// The caller's environment: what a person would have set, and nothing of this process but its programs.
-    fn environment(&self, command: &mut Command) {
+    pub(crate) fn environment(&self, command: &mut Command) {
         let path = std::env::var("PATH").expect("there is a PATH");
         let config = json!({
             "provider": { "scripted": {

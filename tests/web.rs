@@ -65,7 +65,7 @@ fn until(what: &str, holds: impl Fn() -> bool) {
 }
 
 /// Has Node.js run a script of `tests/web` against a run; what the script prints.
-fn run_script(script: &str, server: &Server, run: &str, more: &[(&str, &str)]) -> String {
+pub(crate) fn run_script(script: &str, server: &Server, run: &str, more: &[(&str, &str)]) -> String {
     let folder = workshop();
     let mut command = Command::new("node");
     command.arg(script).current_dir(folder.path()).envs(more.iter().copied());

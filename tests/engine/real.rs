@@ -2,6 +2,7 @@
 
 mod cluster;
 mod conformance;
+mod feature;
 mod kills;
 mod object_store;
 mod people;
