@@ -11,6 +11,10 @@ use std::net::{IpAddr, SocketAddr};
 
 use swarmc_runtime::belongs_to_run;
 
+/// How often a socket is looked for: the kernel lists them in pieces, and leaves one out where others come and go
+/// meanwhile.
+const LOOKS: usize = 4;
+
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Client {
@@ -48,8 +52,9 @@ impl std::fmt::Display for Client {
 /// Whether the client of a connection over TCP, at `peer`, belongs to a run. `local` is our end.
 fn is_run_process(peer: SocketAddr, local: SocketAddr) -> bool {
     let is_here = to_plain(peer).ip().is_loopback() || to_plain(peer).ip() == to_plain(local).ip();
+    let listed = (0..LOOKS).find_map(|_| find_inode(peer, local));
     // A socket that is closed is listed without an inode for a while.
-    let Some(inode) = find_inode(peer, local).filter(|&inode| inode != 0) else { return is_here };
+    let Some(inode) = listed.filter(|&inode| inode != 0) else { return is_here };
     let holders = find_holders(inode);
     if holders.is_empty() {
         return is_here && find_inode(peer, local) != Some(inode);

@@ -47,6 +47,8 @@ fn a_team_and_its_plan_are_drawn_as_they_were() {
     tmux.press("!");
     tmux.wait("Nothing waits for an answer");
     tmux.press("Escape");
+    // A letter right behind this key is another key.
+    tmux.wait_for("the run again", |screen| !screen.contains("Nothing waits"));
     tmux.press("r");
     tmux.wait("is running, or has ended");
     tmux.press("Space");

@@ -224,8 +224,8 @@ fn silent() -> Script {
 #[test]
 fn whose_time_was_over_has_no_more_of_it_in_a_replay() {
     for (limits, pipeline, code, said) in [
-        ("limits { timeout \"1s\" }", "task lamps { swarm team }\nresult lamps", 0, "one timed_out"),
-        ("", "task lamps { swarm team; timeout \"1s\" }\nresult lamps", 3, "1s"),
+        ("limits { timeout \"4s\" }", "task lamps { swarm team }\nresult lamps", 0, "one timed_out"),
+        ("", "task lamps { swarm team; timeout \"4s\" }\nresult lamps", 3, "4s"),
         (
             "",
             "task lamps { swarm team }\ntask wait { run \"until test -e go; do sleep 0.01; done\" }\n\
@@ -245,7 +245,7 @@ fn whose_time_was_over_has_no_more_of_it_in_a_replay() {
         let started = Instant::now();
         let replayed =
             place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(code, &[], &["everything is as recorded"]);
-        assert!(started.elapsed() < Duration::from_millis(900), "nobody waits: {:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(4), "it waits: {:?}", started.elapsed());
         assert!(recorded.replace('_', " ").contains(&said.replace('_', " ")), "{recorded}");
         assert!(replayed.err.replace('_', " ").contains(&said.replace('_', " ")), "{replayed:#?}");
         are_alike(&place.home());
