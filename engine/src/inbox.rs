@@ -29,13 +29,20 @@ struct Process {
     start: u64,
     pool: String,
     /// The number of the last report.
+    #[serde(default, skip_serializing_if = "is_default")]
     reports: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
     items: Vec<u64>,
     /// Whether its end was reported: no queue has it any more.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     is_over: bool,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     talks: bool,
+}
+
+/// Restate writes all of an inbox with each call: what is as it begins is left out.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// Another driver has the run.

@@ -26,8 +26,10 @@ pub(crate) struct Queue {
 struct Waiting {
     of: Started,
     /// The workers that cannot start it.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     refused: BTreeSet<String>,
     /// What it was told so far.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     said: VecDeque<Bytes>,
 }
 
@@ -37,6 +39,7 @@ struct Lease {
     start: u64,
     worker: String,
     /// What it was told that its worker has not heard, and the number of the first of these lines.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     said: VecDeque<Bytes>,
     from: u64,
 }

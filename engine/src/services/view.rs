@@ -8,14 +8,12 @@ use super::fenced;
 
 const META: &str = "meta";
 
-/// The records of one page.
-const RECORDS: u64 = 200;
-
-/// The files of one page.
-const FILES: u64 = 50;
+/// The records of one page, and the files: the last page is written again with each call that adds to it.
+const RECORDS: u64 = 32;
+const FILES: u64 = 8;
 
 /// The pages that are read at once.
-const PAGES: u64 = 5;
+const PAGES: u64 = 32;
 
 /// How much there is of a run.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]

@@ -92,7 +92,7 @@ pub fn drive_run(setup: &EngineRun, run: &str, submission: &Submission) -> Resul
     let home = Home::new(root.clone());
     let folder = home.create_named(run).map_err(|error| error.to_string())?;
     let mut copied = Copied::default();
-    handle.block_on(copy_new(client, objects, &folder, &mut copied))?;
+    handle.block_on(copy_new(client, objects, &folder, &mut copied, &mut Vec::new()))?;
     let keeper = Arc::new(Keeper::new(
         (client.clone(), objects.clone()),
         folder.clone(),

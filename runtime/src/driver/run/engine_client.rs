@@ -1,9 +1,9 @@
 //! Has an engine carry a run out, and follows it here as if it were a run of this process.
 
-use std::collections::BTreeMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -77,7 +77,7 @@ pub fn run_on_engine(
                 false
             }
         };
-        follower.show(&mut *observer)?;
+        follower.show(&mut *observer, std::mem::take(&mut copy.changed))?;
         if is_over {
             break;
         }
@@ -106,20 +106,36 @@ struct Follower {
     layout: crate::io::home::Layout,
     journal: crate::io::journal::JournalFollower,
     records: Vec<Record>,
-    /// The logs of attempts, and how much of each was shown. The engine has the end of a log after that of its attempt.
-    logs: BTreeMap<(StepId, u32), [u64; 2]>,
+    /// The logs of attempts by their paths.
+    logs: HashMap<PathBuf, Log>,
+    /// Those that have more than was shown, and other files. The engine has the end of a log after that of its attempt.
+    changed: HashSet<PathBuf>,
     notices: u64,
+}
+
+/// The log of an attempt.
+struct Log {
+    step: StepId,
+    attempt: u32,
+    stream: Stream,
+    /// The bytes that were shown.
+    shown: u64,
 }
 
 impl Follower {
     fn new(folder: RunFolder, layout: crate::io::home::Layout) -> Follower {
         let journal = folder.follow_journal();
-        Follower { folder, layout, journal, records: Vec::new(), logs: BTreeMap::new(), notices: 0 }
+        let (logs, changed) = (HashMap::new(), HashSet::new());
+        Follower { folder, layout, journal, records: Vec::new(), logs, changed, notices: 0 }
     }
 
-    fn show(&mut self, observer: &mut dyn Observer) -> Result<(), RunError> {
-        let notices = read_behind(self.folder.path.join("notices.log"), &mut self.notices);
+    /// `changed` are the files that grew.
+    fn show(&mut self, observer: &mut dyn Observer, changed: Vec<PathBuf>) -> Result<(), RunError> {
+        let notices = read_behind(&self.folder.path.join("notices.log"), &mut self.notices);
         String::from_utf8_lossy(&notices).lines().for_each(|line| observer.notice(line));
+        if observer.wants_output() {
+            self.changed.extend(changed);
+        }
         loop {
             let fresh = if self.folder.journal_path().exists() { self.journal.poll()? } else { Vec::new() };
             if fresh.is_empty() {
@@ -128,36 +144,45 @@ impl Follower {
             for record in fresh {
                 match &record.event {
                     Event::AttemptStarted { step, attempt, .. } => {
-                        self.logs.entry((step.clone(), *attempt)).or_default();
+                        for stream in STREAMS {
+                            let log = Log { step: step.clone(), attempt: *attempt, stream, shown: 0 };
+                            self.logs.insert(self.layout.log_path(step, *attempt, stream), log);
+                        }
                     }
-                    Event::AttemptEnded { .. } => self.show_logs(observer),
+                    Event::AttemptEnded { step, attempt, .. } => {
+                        let paths = STREAMS.map(|stream| self.layout.log_path(step, *attempt, stream));
+                        paths.iter().for_each(|path| self.show_log(observer, path));
+                    }
                     _ => {}
                 }
                 observer.recorded(&record);
                 self.records.push(record);
             }
         }
-        self.show_logs(observer);
+        let mut known: Vec<PathBuf> =
+            self.changed.iter().filter(|path| self.logs.contains_key(*path)).cloned().collect();
+        known.sort_unstable();
+        known.iter().for_each(|path| self.show_log(observer, path));
         Ok(())
     }
 
-    fn show_logs(&mut self, observer: &mut dyn Observer) {
-        if !observer.wants_output() {
+    /// Shows what is new in a log.
+    fn show_log(&mut self, observer: &mut dyn Observer, path: &Path) {
+        if !self.changed.remove(path) {
             return;
         }
-        for ((step, attempt), shown) in &mut self.logs {
-            for (stream, shown) in [Stream::Stdout, Stream::Stderr].into_iter().zip(shown) {
-                let bytes = read_behind(self.layout.log_path(step, *attempt, stream), shown);
-                if !bytes.is_empty() {
-                    observer.output(step, *attempt, stream, &bytes);
-                }
-            }
+        let Some(Log { step, attempt, stream, shown }) = self.logs.get_mut(path) else { return };
+        let bytes = read_behind(path, shown);
+        if !bytes.is_empty() {
+            observer.output(step, *attempt, *stream, &bytes);
         }
     }
 }
 
+const STREAMS: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
+
 /// The bytes of a file behind those that were read; none where there is none.
-fn read_behind(path: PathBuf, read: &mut u64) -> Vec<u8> {
+fn read_behind(path: &Path, read: &mut u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     let Ok(mut file) = File::open(path) else { return bytes };
     if file.seek(SeekFrom::Start(*read)).is_ok() && file.read_to_end(&mut bytes).is_ok() {

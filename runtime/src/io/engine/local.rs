@@ -76,6 +76,8 @@ pub(crate) struct LocalRun {
     engine: Engine,
     pub(crate) folder: RunFolder,
     copied: Copied,
+    /// The files that grew since this was taken last.
+    pub(crate) changed: Vec<PathBuf>,
     /// What ends with the copying, in this order.
     _socket: Socket,
     _lock: Lock,
@@ -94,7 +96,7 @@ impl LocalRun {
         let known = known.and_then(|text| serde_json::from_slice::<Source>(&text).ok());
         let copied = known.map(|source| source.copied).unwrap_or_default();
         let socket = Socket::listen(&folder, control, Activities::default(), Processes::new(run)).map_err(failed)?;
-        Ok(Some(LocalRun { engine: engine.clone(), folder, copied, _socket: socket, _lock: lock }))
+        Ok(Some(LocalRun { engine: engine.clone(), folder, copied, changed: Vec::new(), _socket: socket, _lock: lock }))
     }
 
     /// Whether a copy of the run is whole already.
@@ -109,7 +111,8 @@ impl LocalRun {
     /// The engine does not answer, or the folder cannot be written.
     pub(crate) async fn copy(&mut self) -> Result<bool, String> {
         let before = self.copied;
-        let outcome = copy_new(&self.engine.client, &self.engine.objects, &self.folder, &mut self.copied).await;
+        let Engine { client, objects, .. } = &self.engine;
+        let outcome = copy_new(client, objects, &self.folder, &mut self.copied, &mut self.changed).await;
         if self.copied != before {
             let source = Source { url: self.engine.client.url().to_owned(), copied: self.copied };
             let text = serde_json::to_string(&source).map_err(|error| error.to_string())?;
@@ -219,7 +222,9 @@ async fn copy_runs(engine: &Engine, home: &Home, open: &Arc<Mutex<Vec<LocalRun>>
     let mut rest = Vec::new();
     let mut problem = None;
     for mut copy in copies {
-        match copy.copy().await {
+        let copied = copy.copy().await;
+        copy.changed.clear();
+        match copied {
             Ok(true) => {}
             Ok(false) => rest.push(copy),
             Err(error) => {

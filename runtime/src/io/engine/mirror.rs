@@ -260,7 +260,7 @@ pub(crate) struct Copied {
     pub is_over: bool,
 }
 
-/// Copies what is new of a run into its folder.
+/// Copies what is new of a run into its folder, and adds the paths of files that grew to `changed`.
 ///
 /// # Errors
 /// The engine or the store does not answer, or the folder cannot be written.
@@ -269,6 +269,7 @@ pub(crate) async fn copy_new(
     objects: &Objects,
     folder: &RunFolder,
     copied: &mut Copied,
+    changed: &mut Vec<PathBuf>,
 ) -> Result<(), String> {
     loop {
         let read = Read { after: copied.records, files_after: copied.files };
@@ -284,6 +285,7 @@ pub(crate) async fn copy_new(
             let bytes = objects.unpack(file.bytes).await?;
             if let Some(place) = place(folder, &file.path) {
                 write_piece(&place, file.from, &bytes).map_err(failed)?;
+                changed.push(place);
             }
             copied.files += 1;
         }

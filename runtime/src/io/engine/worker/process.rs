@@ -179,17 +179,14 @@ impl Process {
             create_private(&folder, true).map_err(|error| error.to_string())?;
             (None, None, folder)
         };
-        // Written first: the tree is its own from now on, whatever its folder is.
-        let place = Place { tree, base, directory: files.clone() };
-        if let Err(problem) = self.record.write_place(&place) {
-            if let Some(number) = tree {
-                worker.trees.release(number);
-            }
-            return Err(problem);
+        let place = find_directory(&files, &order.directory).and_then(|directory| {
+            let place = Place { tree, base, directory };
+            self.record.write_place(&place).map(|()| place)
+        });
+        if let (Err(_), Some(number)) = (&place, tree) {
+            worker.trees.release(number);
         }
-        let place = Place { directory: find_directory(&files, &order.directory)?, ..place };
-        self.record.write_place(&place)?;
-        Ok(place)
+        place
     }
 
     /// Reports what the process does, until it has ended and everything of it is on its way.

@@ -116,7 +116,7 @@ impl Record {
     /// Keeps no more of it than that it has ended, until [`Record::remove`].
     pub(super) fn close(&self) {
         // Where that cannot be written, its reports say the same.
-        if self.write(OVER, &()).is_ok() {
+        if private().create(true).truncate(true).open(self.folder.join(OVER)).is_ok() {
             let _ = fs::remove_dir_all(self.shim());
             let _ = fs::remove_dir_all(self.empty_folder());
             let _ = fs::remove_file(self.folder.join("place.json"));
@@ -160,7 +160,7 @@ impl Record {
 
     /// The lines for its shim that came so far.
     pub(super) fn lines(&self) -> Lines {
-        let mut lines = self.read_lines().unwrap_or_default();
+        let Some(mut lines) = self.read_lines() else { return Lines::default() };
         // Without what was being written when a worker was killed.
         let _ = self.rewrite_lines(&mut lines);
         lines
