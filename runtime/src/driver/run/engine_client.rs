@@ -22,7 +22,7 @@ use crate::types::event::{Event, Record, RunStatus, StepId};
 use crate::types::observer::{Observer, Stream};
 
 /// How often the engine is asked for what is new.
-const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Has `engine` carry out a run of `plan` on `commit`, and follows it to its end.
 ///

@@ -38,6 +38,11 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// that follow from them.
 pub(crate) const HANDLED: &str = "handled";
 
+/// The processes of a run from which on its driver takes reports and starts more of them less often, and how long it waits
+/// then. Each time costs Restate about six calls, of some milliseconds each.
+const MANY: usize = 32;
+const GATHER: Duration = Duration::from_millis(50);
+
 /// How long what is to be forgotten is gathered.
 const FORGETTING: Duration = Duration::from_millis(250);
 
@@ -178,7 +183,13 @@ impl Holder {
         loop {
             let after = self.lock().last;
             match self.place.client.items(&self.take(after, false)).await {
-                Ok(items) => self.receive_items(items),
+                Ok(items) => {
+                    self.receive_items(items);
+                    // Workers have enough to do: what they report meanwhile is taken, recorded and followed up together.
+                    if self.lock().processes.len() > MANY {
+                        tokio::time::sleep(GATHER).await;
+                    }
+                }
                 Err(CallError::Refused { message, status: 409, .. }) => return self.notices.give_up(message),
                 Err(error) => {
                     self.notices.notice(error.to_string());
@@ -268,6 +279,11 @@ impl Holder {
     async fn carry(self: Arc<Holder>, mut outgoing: UnboundedReceiver<Outgoing>) {
         let mut waiting = Vec::new();
         while outgoing.recv_many(&mut waiting, 1024).await > 0 {
+            let is_said = |out: &Outgoing| matches!(out, Outgoing::Say(_));
+            if self.lock().processes.len() > MANY && !waiting.iter().any(is_said) {
+                tokio::time::sleep(GATHER).await;
+                waiting.extend(std::iter::from_fn(|| outgoing.try_recv().ok()));
+            }
             let (mut starts, mut stand_ins) = (Vec::new(), Vec::new());
             let (mut says, mut forget) = (Vec::new(), Forget::default());
             for out in waiting.drain(..) {
