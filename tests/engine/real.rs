@@ -7,5 +7,6 @@ mod kills;
 mod object_store;
 mod people;
 mod places;
+mod proxy;
 mod random;
 mod runs;

@@ -94,6 +94,8 @@ impl Drop for Program {
 pub(super) struct Setup<'a> {
     /// The seconds of a lease; none for the default.
     pub lease: Option<u64>,
+    /// Where Restate listens for workers and clients; none for the loopback address. For namespaces alone.
+    pub ingress: Option<&'a str>,
     /// The address of the object store; none for a folder.
     pub store: Option<&'a str>,
     /// Variables of every program: those of the object store.
@@ -116,6 +118,7 @@ impl Cluster {
         let folder = TempDir::new().expect("a temporary folder can be made");
         let ports = free_ports();
         let [ingress, admin, node, listen] = ports.map(|port| format!("127.0.0.1:{port}"));
+        let bound = setup.ingress.map_or(ingress.clone(), |host| format!("{host}:{}", ports[0]));
         let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
         for name in ["origin", "logs", "store"] {
             fs::create_dir(folder.path().join(name)).expect("a folder can be made");
@@ -124,7 +127,7 @@ impl Cluster {
         clone(folder.path(), "engine-clone");
         let log = |name: &str| folder.path().join("logs").join(name);
         let mut variables = vec![
-            ("RESTATE_INGRESS__BIND_ADDRESS", &*ingress),
+            ("RESTATE_INGRESS__BIND_ADDRESS", &*bound),
             ("RESTATE_ADMIN__BIND_ADDRESS", &admin),
             ("RESTATE_BIND_ADDRESS", &node),
             ("RESTATE_LISTEN_MODE", "tcp"),
@@ -170,6 +173,11 @@ impl Cluster {
         format!("http://127.0.0.1:{}", self.ports[0])
     }
 
+    /// The port of the ingress.
+    pub(super) fn port(&self) -> u16 {
+        self.ports[0]
+    }
+
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -189,11 +197,25 @@ impl Cluster {
 
     /// A worker with a home and a clone of its own, started; `name` is that of both.
     pub(super) fn worker(&self, name: &str, pool: &str, more: &[&str], variables: &[(&str, &str)]) -> Program {
+        self.worker_by(&[], &self.url(), name, pool, more, variables)
+    }
+
+    /// The same behind the words of another command, and with another way to Restate.
+    pub(super) fn worker_by(
+        &self,
+        prefix: &[&str],
+        url: &str,
+        name: &str,
+        pool: &str,
+        more: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Program {
         clone(self.folder.path(), &format!("{name}-clone"));
         let at = |part: &str| self.path(&format!("{name}-{part}")).to_string_lossy().into_owned();
-        let (url, clone, home) = (self.url(), at("clone"), at("home"));
+        let (clone, home) = (at("clone"), at("home"));
         let program = env!("CARGO_BIN_EXE_swarmc");
-        let mut command = vec![program, "worker", "--engine", &url, "--pool", pool, "--workspace", &clone];
+        let mut command = prefix.to_vec();
+        command.extend([program, "worker", "--engine", url, "--pool", pool, "--workspace", &clone]);
         command.extend(more);
         let mut all = vec![("SWARM_HOME", &*home)];
         all.extend(self.variables.iter().map(|(name, value)| (&**name, &**value)));
@@ -368,7 +390,7 @@ fn free_ports() -> [u16; 4] {
 }
 
 /// What `tests/install-engine` has installed.
-fn installed() -> &'static Path {
+pub(super) fn installed() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/install-engine");
