@@ -4,6 +4,7 @@ mod cluster;
 mod conformance;
 mod feature;
 mod kills;
+mod messages;
 mod networks;
 mod object_store;
 mod people;
