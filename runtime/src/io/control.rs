@@ -59,6 +59,11 @@ impl Control {
         receiver.recv().map_err(|_| ending())?
     }
 
+    /// Whether the run listens, or has.
+    pub(crate) fn is_attached(&self) -> bool {
+        self.lock().listener.is_some()
+    }
+
     /// The run cannot go on in this process, and why.
     pub(crate) fn give_up(&self, why: String) {
         if let Some(listener) = &self.lock().listener {

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
@@ -77,31 +78,51 @@ fn no_message_is_lost_or_doubled_whatever_is_killed_when() {
                 writers.each_ref().map(|(task, writer)| scope.spawn(move || write_messages(writer, id, task, is_over)));
             kills.disturb(&mut run, &cluster, &workers, PAUSE);
             is_over.store(true, Ordering::Relaxed);
-            writing.map(|writing| writing.join().expect("it has written")).concat()
+            writing.map(|writing| writing.join().expect("it has written"))
         });
         let killed = &kills.done;
+        let goes_on = !run.is_over();
         let ended = run.end();
         assert_eq!((ended.code, &*ended.out), (Some(0), "all have ended\n"), "after {killed:?}: {ended:#?}");
-        check_messages(&folder, &person.records(), &of_person, &format!("after {killed:?}"));
+        let when = format!("after {killed:?}");
+        let (acknowledged, problems): (Vec<_>, Vec<_>) = of_person.into_iter().unzip();
+        check_messages(&folder, &person.records(), &acknowledged.concat(), &when);
+        // What comes while a driver or a worker starts waits for it.
+        let said =
+            TASKS.map(|task| fs::read_to_string(folder.join(format!("said-{task}"))).unwrap_or_default()).concat();
+        assert!(!said.contains("cannot reach the run") && !said.contains("cannot be reached"), "{when}: {said}");
+        let problems = problems.concat();
+        assert!(!goes_on || !problems.contains("about to begin"), "{when}: {problems}");
         if kills.are_over() {
             break;
         }
     }
 }
 
-/// A person writes to an agent: the messages whose commands have succeeded.
-fn write_messages(writer: &Person, run: &str, task: &str, is_over: &AtomicBool) -> Vec<String> {
-    let mut acknowledged = Vec::new();
+/// A person writes to an agent: the messages whose commands have succeeded, and what the others said.
+fn write_messages(writer: &Person, run: &str, task: &str, is_over: &AtomicBool) -> (Vec<String>, String) {
+    let (mut acknowledged, mut problems) = (Vec::new(), String::new());
     for number in 0.. {
         if is_over.load(Ordering::Relaxed) {
             break;
         }
         let message = format!("msg-person-0-{number}-{task}");
-        if writer.swarmc(&["send", run, task, &message]).code == Some(0) {
-            acknowledged.push(message);
+        let command = writer.command(&["send", run, task, &message]);
+        let mut limited = Command::new("timeout");
+        limited.arg("5").arg(command.get_program()).args(command.get_args()).current_dir(&writer.work);
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => limited.env(name, value),
+                None => limited.env_remove(name),
+            };
+        }
+        let output = limited.stdin(Stdio::null()).output().expect("timeout can be started");
+        match output.status.code() {
+            Some(0) => acknowledged.push(message),
+            _ => problems.push_str(&String::from_utf8_lossy(&output.stderr)),
         }
     }
-    acknowledged
+    (acknowledged, problems)
 }
 
 fn check_messages(folder: &Path, records: &[Value], of_person: &[String], when: &str) {

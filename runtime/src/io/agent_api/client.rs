@@ -38,6 +38,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The end of a journal that holds its last record: more than one takes.
 const TAIL: u64 = 16 * 1024;
 
+/// Beside the socket of a worker, which has no journal: the number of its port.
+pub(crate) const WORKER_PORT: &str = "port";
+
 /// How long a connection is kept for the next request.
 pub(super) const IDLE: Duration = Duration::from_secs(1);
 
@@ -102,7 +105,8 @@ impl Client {
         let kept = self.lock_idle().pop().map(|(connection, _)| connection).filter(Connection::is_open);
         let mut connection = kept.map_or_else(|| self.connect(until), Ok).map_err(failed)?;
         let answer = connection.ask(&line.to_string(), LONGEST, until).map_err(failed)?;
-        let told = serde_json::from_str(&answer).map_err(|_| "the run has ended".to_owned())?;
+        let unanswered = "the run has ended, or was killed before it answered: what was asked for may have been done";
+        let told = serde_json::from_str(&answer).map_err(|_| unanswered.to_owned())?;
         self.lock_idle().push((connection, Instant::now()));
         match told {
             Told::Ok(receipt) => Ok(receipt),
@@ -110,7 +114,7 @@ impl Client {
         }
     }
 
-    /// Connects to the run. Where its runner was killed, this waits for the next one.
+    /// Connects to the run. Where its runner or its worker was killed, this waits for the next one.
     fn connect(&self, until: Instant) -> io::Result<Connection> {
         loop {
             let error = match Connection::open(&self.socket, until) {
@@ -118,7 +122,8 @@ impl Client {
                 Err(error) => error,
             };
             let is_closed = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
-            if !is_closed || Instant::now() + PAUSE >= until || !self.has_unfinished_run() {
+            let goes_on = || self.socket.with_file_name(WORKER_PORT).exists() || self.has_unfinished_run();
+            if !is_closed || Instant::now() + PAUSE >= until || !goes_on() {
                 return Err(error);
             }
             std::thread::sleep(PAUSE);

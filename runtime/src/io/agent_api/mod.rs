@@ -35,6 +35,7 @@ use crate::types::event::StepId;
 use crate::types::handoff::{Operation, TAG};
 use crate::types::swarm::TurnId;
 
+pub(crate) use client::WORKER_PORT;
 pub use client::{MCP, NOTICES, SOCKET, TOKEN, send_operation};
 pub use connection_limit::{Place, Places};
 pub use http::{bearer_token, single_header};

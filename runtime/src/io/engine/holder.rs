@@ -364,6 +364,12 @@ impl Holder {
     /// Does what a person wants.
     async fn obey(self: Arc<Holder>, order: UserOrder, reply: String) {
         let control = self.control.clone();
+        // A driver that takes over a run hears people before the run goes on. A stop is kept until then.
+        if !matches!(order, UserOrder::Stop(_)) {
+            let attached = relay::await_some(|| control.is_attached().then_some(()));
+            // Where it does not begin in time, the person hears so.
+            let _ = tokio::time::timeout(relay::PATIENCE, attached).await;
+        }
         let answered = tokio::task::spawn_blocking(move || match order {
             UserOrder::Stop(at_once) => {
                 if at_once {
@@ -386,9 +392,9 @@ impl Holder {
     async fn relay(self: Arc<Holder>, of: Started, request: HttpRequest, reply: String) {
         // What another start has the place of says nothing to the run any more.
         let is_last = self.lock().processes.get(&of.process).is_some_and(|process| process.start == of.start);
-        let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let tools = || self.tools.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let response = match is_last {
-            true => relay::pass_request((&self.folder, tools.as_deref()), request, &self.place.objects).await,
+            true => relay::pass_request((&self.folder, tools), request, &self.place.objects).await,
             false => Err("the run does not know this process any more".to_owned()),
         };
         let response = response.unwrap_or_else(|problem| HttpResponse {

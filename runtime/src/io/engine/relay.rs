@@ -1,12 +1,15 @@
-//! Passes requests of processes on to the server of their run, where its driver is.
+//! Passes requests of processes on to the server of their run, where its driver is. A driver that takes over a run from a
+//! former one has requests before it has a server: they wait for that.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
 use reqwest::Url;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
+use tokio::time::sleep;
 
 use super::Objects;
 use crate::io::llm::build_client;
@@ -20,20 +23,34 @@ const OF_CONNECTION: [&str; 4] = ["connection", "content-length", "host", "trans
 
 /// The longest answer, and how long it may take.
 const LONGEST: u64 = 16 << 20;
-const PATIENCE: Duration = Duration::from_secs(45);
+pub(super) const PATIENCE: Duration = Duration::from_secs(45);
 
-/// Passes a request on to the run in `folder`: a line of a script to its socket, or a request to its `tools`.
+/// Between two looks for what a driver does not have yet.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Waits until there is something, without end.
+pub(super) async fn await_some<T>(mut find: impl FnMut() -> Option<T>) -> T {
+    loop {
+        match find() {
+            Some(found) => return found,
+            None => sleep(LOOK).await,
+        }
+    }
+}
+
+/// Passes a request on to the run in `folder`: a line of a script to its socket, or a request to the address of its tools
+/// that `tools` finds.
 ///
 /// # Errors
 /// The server is not there, or does not answer.
 pub(super) async fn pass_request(
-    (folder, tools): (&Path, Option<&str>),
+    (folder, tools): (&Path, impl Fn() -> Option<String>),
     request: HttpRequest,
     objects: &Objects,
 ) -> Result<HttpResponse, String> {
     let exchange = async {
         match request.is_tools {
-            true => call_tools(tools.ok_or("the run has no tools")?, request, objects).await,
+            true => call_tools(&await_some(tools).await, request, objects).await,
             false => send_line(folder, request, objects).await,
         }
     };
@@ -44,7 +61,14 @@ pub(super) async fn pass_request(
 async fn send_line(folder: &Path, request: HttpRequest, objects: &Objects) -> Result<HttpResponse, String> {
     let body = objects.unpack(request.body).await?;
     let exchange = async {
-        let mut stream = UnixStream::connect(folder.join(SOCKET)).await?;
+        let mut stream = loop {
+            match UnixStream::connect(folder.join(SOCKET)).await {
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+                    sleep(LOOK).await;
+                }
+                connected => break connected?,
+            }
+        };
         stream.write_all(&body).await?;
         stream.write_all(b"\n").await?;
         let mut line = Vec::new();

@@ -27,7 +27,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::{sleep, timeout};
 
-use crate::io::agent_api::{MCP, Place, Places, SOCKET, TOKEN, bearer_token, single_header};
+use crate::io::agent_api::{MCP, Place, Places, SOCKET, TOKEN, WORKER_PORT, bearer_token, single_header};
 use crate::io::engine::{Client, Objects};
 use crate::io::unix::through;
 use crate::types::engine::{HttpRequest, Order, Started, Variable};
@@ -98,7 +98,7 @@ impl Doors {
             engine,
             objects,
             socket: folder.join("agents.sock"),
-            port_path: folder.join("port"),
+            port_path: folder.join(WORKER_PORT),
             open: RefCell::default(),
             tokens: RefCell::default(),
         }
