@@ -3,13 +3,14 @@
 //! Invariant: only what follows the last whole record may be damaged. Anything else is refused, and nothing is written.
 
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::Path;
 
 use serde::Deserialize;
 
 use super::line;
 use crate::types::error::JournalError;
-use crate::types::event::{Record, VERSION};
+use crate::types::event::{Event, Record, VERSION};
 
 /// What a journal holds.
 #[derive(Debug, Default)]
@@ -48,26 +49,27 @@ fn count_crlf_records(bytes: &[u8]) -> Option<u64> {
     Some(lines.take_while(|line| line::verify(line).is_ok()).count() as u64).filter(|&records| records > 0)
 }
 
+/// The bytes of a journal for each thread that decodes a part of it, at least: a thread for fewer would not pay.
+const PART: usize = 1 << 20;
+
+/// The records of a part of a journal.
+struct Part {
+    records: Vec<Record>,
+    /// Where the last of them ends, in bytes of the journal.
+    end: usize,
+    /// Why no record follows; none where the part has no more lines.
+    problem: Option<Result<&'static str, JournalError>>,
+}
+
 fn recover_records(path: &Path, bytes: &[u8]) -> Result<Recovered, JournalError> {
     let filled = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let bytes = &bytes[..filled];
     let mut recovered = Recovered::default();
-    let mut start = 0;
-    while start < bytes.len() {
-        let next = memchr::memchr(b'\n', &bytes[start..]).map(|length| start + length + 1);
-        let seq = recovered.records.len() as u64 + 1;
-        let problem = match next {
-            None => "it is cut short",
-            Some(next) => match decode_line(path, &bytes[start..next - 1], seq, start as u64)? {
-                Ok(record) => {
-                    recovered.records.push(record);
-                    start = next;
-                    recovered.end = next as u64;
-                    continue;
-                }
-                Err(problem) => problem,
-            },
-        };
+    for part in decode_parts(path, bytes) {
+        recovered.records.extend(part.records);
+        recovered.end = part.end as u64;
+        let Some(problem) = part.problem else { continue };
+        let (problem, start, seq) = (problem?, part.end, recovered.records.len() as u64 + 1);
         if let Some(records) = count_crlf_records(&bytes[start..]).filter(|_| start == 0) {
             return Err(JournalError::Converted { path: path.to_owned(), records });
         }
@@ -81,6 +83,71 @@ fn recover_records(path: &Path, bytes: &[u8]) -> Result<Recovered, JournalError>
     Ok(recovered)
 }
 
+/// Decodes a journal, a long one in as many parts as there are processors.
+fn decode_parts(path: &Path, bytes: &[u8]) -> Vec<Part> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let size = bytes.len().div_ceil(processors).max(PART);
+    let mut parts = Vec::new();
+    let (mut start, mut seq) = (0, 1);
+    while start < bytes.len() {
+        let least = (start + size).min(bytes.len());
+        let end = memchr::memchr(b'\n', &bytes[least..]).map_or(bytes.len(), |length| least + length + 1);
+        parts.push((start..end, seq));
+        seq += memchr::memchr_iter(b'\n', &bytes[start..end]).count() as u64;
+        start = end;
+    }
+    let decode = |(range, seq): (Range<usize>, u64)| decode_part(path, &bytes[..range.end], range.start, seq);
+    std::thread::scope(|scope| {
+        let mut parts = parts.into_iter();
+        let first = parts.next();
+        let others: Vec<_> = parts
+            .map(|part| {
+                let thread = std::thread::Builder::new().spawn_scoped(scope, {
+                    let part = part.clone();
+                    move || decode(part)
+                });
+                (part, thread)
+            })
+            .collect();
+        let mut decoded: Vec<Part> = first.map(decode).into_iter().collect();
+        for (part, thread) in others {
+            // Where the system has no thread left, this one does it.
+            let done = thread.ok().and_then(|thread| thread.join().ok());
+            decoded.push(done.unwrap_or_else(|| decode(part)));
+        }
+        decoded
+    })
+}
+
+/// Decodes the records from `start` on, of which the first has the number `seq`.
+fn decode_part(path: &Path, bytes: &[u8], start: usize, mut seq: u64) -> Part {
+    let mut part = Part { records: Vec::new(), end: start, problem: None };
+    while part.end < bytes.len() {
+        let Some(length) = memchr::memchr(b'\n', &bytes[part.end..]) else {
+            part.problem = Some(Ok("it is cut short"));
+            break;
+        };
+        match decode_line(path, &bytes[part.end..part.end + length], seq, part.end as u64) {
+            Ok(Ok(record)) => part.records.push(record),
+            Ok(Err(problem)) => part.problem = Some(Ok(problem)),
+            Err(error) => part.problem = Some(Err(error)),
+        }
+        if part.problem.is_some() {
+            break;
+        }
+        part.end += length + 1;
+        seq += 1;
+    }
+    part
+}
+
+/// As much of a record as every version has.
+#[derive(Deserialize)]
+struct Head {
+    seq: u64,
+    version: Option<u32>,
+}
+
 /// A record, what is wrong with its line, or why the whole journal cannot be read.
 pub(super) fn decode_line(
     path: &Path,
@@ -88,35 +155,40 @@ pub(super) fn decode_line(
     seq: u64,
     byte: u64,
 ) -> Result<Result<Record, &'static str>, JournalError> {
-    /// As much of a record as every version has.
-    #[derive(Deserialize)]
-    struct Head {
-        seq: u64,
-        version: Option<u32>,
-    }
     let json = match line::verify(line) {
         Ok(json) => json,
         Err(problem) => return Ok(Err(problem)),
     };
     let corrupt = |problem: String| JournalError::Corrupt { path: path.to_owned(), line: seq, byte, problem };
     // The checksum holds, so this is what was written: no torn tail, but something this build does not understand.
-    let head: Head = serde_json::from_slice(&json).map_err(|error| corrupt(error.to_string()))?;
-    if let Some(found) = head.version
+    let record = serde_json::from_slice::<Record>(&json);
+    let (found, version) = match &record {
+        Ok(Record { seq, event: Event::RunStarted { version, .. } | Event::RunReopened { version, .. }, .. }) => {
+            (*seq, Some(*version))
+        }
+        Ok(record) => (record.seq, None),
+        // The number of its version says more than what it lacks.
+        Err(_) => {
+            let head: Head = serde_json::from_slice(&json).map_err(|error| corrupt(error.to_string()))?;
+            (head.seq, head.version)
+        }
+    };
+    if let Some(found) = version
         && found > VERSION
     {
         return Err(JournalError::Newer { path: path.to_owned(), found, known: VERSION });
     }
-    if head.seq != seq {
-        return Err(corrupt(format!("it is record {} where record {seq} belongs", head.seq)));
+    if found != seq {
+        return Err(corrupt(format!("it is record {found} where record {seq} belongs")));
     }
-    serde_json::from_slice(&json).map(Ok).map_err(|error| corrupt(error.to_string()))
+    record.map(Ok).map_err(|error| corrupt(error.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::io::journal::{FileJournal, Journal};
-    use crate::types::event::{Event, StepId};
+    use crate::types::event::StepId;
 
     /// A journal of so many records on disk, closed unless it is to look like that of a killed process.
     fn journal(path: &Path, records: u64, close: bool) -> Vec<Record> {
@@ -211,6 +283,37 @@ mod tests {
             resumed.append(&next);
             Box::new(resumed).close().unwrap();
             assert_eq!(read_journal(&path).unwrap().records, [&records[..lines], &[next]].concat(), "cut at {length}");
+        }
+    }
+
+    #[test]
+    fn a_journal_of_several_parts_is_read_as_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let mut journal = FileJournal::create(&path, |error| panic!("{error}")).unwrap();
+        let text = "x".repeat(1000);
+        let event = |seq: u64| match seq {
+            1 => Event::run_started("20261122-014233-k3f9", "main"),
+            _ => Event::ConditionJudged { step: StepId::new(&text, 1, 1), holds: true, error: None },
+        };
+        let records: Vec<Record> = (1..=2200).map(|seq| Record { seq, at: 1000 + seq, event: event(seq) }).collect();
+        records.iter().for_each(|record| journal.append(record));
+        journal.flush().unwrap();
+        Box::new(journal).close().unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(bytes.len() > 2 * PART);
+        assert_eq!(read_journal(&path).unwrap().records, records);
+        for at in [10, bytes.len() / 2, bytes.len() - 2000] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            let line = bytes[..at].iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
+            match recover_records(&path, &damaged) {
+                Err(JournalError::Corrupt { line: found, .. }) => assert_eq!(found, line),
+                other => panic!("{other:?}"),
+            }
+            let torn = recover_records(&path, &bytes[..at]).unwrap();
+            assert_eq!(torn.records.len() as u64, line - 1);
+            assert_eq!(torn.end + torn.torn, at as u64);
         }
     }
 
