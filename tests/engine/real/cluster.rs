@@ -29,7 +29,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    fn new(folder: PathBuf, log: PathBuf, command: &[&str], variables: &[(&str, &str)]) -> Program {
+    pub(super) fn new(folder: PathBuf, log: PathBuf, command: &[&str], variables: &[(&str, &str)]) -> Program {
         let text = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         let variables = variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
         Program { command: text(command), variables, folder, log, child: Mutex::default() }
@@ -92,6 +92,8 @@ impl Drop for Program {
 /// How an engine is set up.
 #[derive(Default)]
 pub(super) struct Setup<'a> {
+    /// The nodes of Restate, which keep everything on two of them where there are several; none for one.
+    pub nodes: Option<usize>,
     /// The seconds of a lease; none for the default.
     pub lease: Option<u64>,
     /// Where Restate listens for workers and clients; none for the loopback address. For namespaces alone.
@@ -102,13 +104,90 @@ pub(super) struct Setup<'a> {
     pub variables: &'a [(&'a str, &'a str)],
 }
 
+/// A node of Restate.
+pub(super) struct Node {
+    pub program: Program,
+    ingress: u16,
+    admin: u16,
+    /// For other nodes, and its metrics.
+    own: u16,
+}
+
+impl Node {
+    /// The node of this number, from one on, of those that have these ports: for the ingress, the admin address, and each
+    /// other. It listens for workers and clients at `host`; none for the loopback address.
+    fn new(folder: &Path, number: usize, ports: &[[u16; 3]], host: Option<&str>) -> Node {
+        let [ingress, admin, own] = ports[number - 1];
+        let address = |port: u16| format!("127.0.0.1:{port}");
+        let all: Vec<String> = ports.iter().map(|[.., port]| format!("\"http://{}\"", address(*port))).collect();
+        let (all, name) = (format!("[{}]", all.join(",")), format!("node-{number}"));
+        let [at_admin, at_own] = [admin, own].map(address);
+        let at_ingress = host.map_or_else(|| address(ingress), |host| format!("{host}:{ingress}"));
+        let variables = [
+            ("RESTATE_CLUSTER_NAME", "swarmc"),
+            ("RESTATE_INGRESS__BIND_ADDRESS", &*at_ingress),
+            ("RESTATE_ADMIN__BIND_ADDRESS", &at_admin),
+            ("RESTATE_BIND_ADDRESS", &at_own),
+            ("RESTATE_METADATA_CLIENT__ADDRESSES", &all),
+            // One of them makes the cluster, the others join it.
+            ("RESTATE_AUTO_PROVISION", if number == 1 { "true" } else { "false" }),
+            ("RESTATE_DEFAULT_REPLICATION", if ports.len() == 1 { "1" } else { "2" }),
+            ("RESTATE_DEFAULT_NUM_PARTITIONS", "2"),
+            ("RESTATE_LISTEN_MODE", "tcp"),
+            // So that a search in its files finds what is there.
+            ("RESTATE_LOG_SERVER__ROCKSDB_DISABLE_WAL_COMPRESSION", "true"),
+            ("RESTATE_ROCKSDB_TOTAL_MEMORY_SIZE", "128MB"),
+            ("RESTATE_DISABLE_TELEMETRY", "true"),
+            ("DO_NOT_TRACK", "1"),
+            ("RESTATE_LOG_DISABLE_ANSI_CODES", "true"),
+        ];
+        let server = installed().join("bin/restate-server").to_string_lossy().into_owned();
+        let base = folder.join("restate").join(&name).to_string_lossy().into_owned();
+        let command = [&*server, "--no-logo", "--node-name", &name, "--base-dir", &base];
+        let log = folder.join("logs").join(format!("restate-{name}"));
+        Node { program: Program::new(folder.to_owned(), log, &command, &variables), ingress, admin, own }
+    }
+
+    /// Whether the engine answers those who use this node.
+    pub(super) fn answers(&self) -> bool {
+        post(self.ingress, "/swarmc.Pull/store", "null").is_some_and(|(status, _)| status == 200)
+    }
+
+    /// Waits until the engine answers those who use this node, which knows that so many keep what nodes share.
+    pub(super) fn await_all(&self, nodes: usize) {
+        wait("a node knows the others", || {
+            let (_, answer) = request(self.admin, "GET", "/cluster-health", "")?;
+            let answer: serde_json::Value = serde_json::from_str(&answer).ok()?;
+            (answer["metadata_cluster_health"]["members"].as_array()?.len() == nodes).then_some(())
+        });
+        wait("the engine answers", || self.answers().then_some(()));
+    }
+
+    /// How many partitions it leads; none where it does not say.
+    pub(super) fn count_led(&self) -> Option<u32> {
+        let (_, metrics) = request(self.own, "GET", "/metrics", "")?;
+        let line = metrics.lines().find(|line| line.starts_with("restate_num_active_partition_leaders{"))?;
+        line.split(' ').next_back()?.parse().ok()
+    }
+
+    /// The rows that Restate has for a query in SQL.
+    #[track_caller]
+    pub(super) fn query(&self, sql: &str) -> Vec<serde_json::Value> {
+        let body = serde_json::json!({ "query": sql }).to_string();
+        let (status, answer) = post(self.admin, "/query", &body).expect("the admin address answers");
+        let mut answer: serde_json::Value = serde_json::from_str(&answer).unwrap_or_default();
+        assert_eq!(status, 200, "{sql}: {answer}");
+        serde_json::from_value(answer["rows"].take()).expect("rows are a list")
+    }
+}
+
 /// An engine.
 pub(super) struct Cluster {
-    pub restate: Program,
+    /// The nodes of Restate. Engine, workers and people use the first.
+    pub nodes: Vec<Node>,
     pub endpoint: Program,
     /// What all programs have.
     variables: Vec<(String, String)>,
-    ports: [u16; 4],
     /// The last, so that everything has ended that works in it.
     folder: TempDir,
 }
@@ -116,45 +195,31 @@ pub(super) struct Cluster {
 impl Cluster {
     pub(super) fn start(setup: &Setup) -> Cluster {
         let folder = TempDir::new().expect("a temporary folder can be made");
-        let ports = free_ports();
-        let [ingress, admin, node, listen] = ports.map(|port| format!("127.0.0.1:{port}"));
-        let bound = setup.ingress.map_or(ingress.clone(), |host| format!("{host}:{}", ports[0]));
+        let ports = free_ports(3 * setup.nodes.unwrap_or(1) + 1);
+        let (listen, ports) = ports.split_last().expect("it has been asked for");
+        let ports: Vec<[u16; 3]> = ports.as_chunks().0.to_vec();
         let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
         for name in ["origin", "logs", "store"] {
             fs::create_dir(folder.path().join(name)).expect("a folder can be made");
         }
         make_repository(&folder.path().join("origin"));
         clone(folder.path(), "engine-clone");
-        let log = |name: &str| folder.path().join("logs").join(name);
-        let mut variables = vec![
-            ("RESTATE_INGRESS__BIND_ADDRESS", &*bound),
-            ("RESTATE_ADMIN__BIND_ADDRESS", &admin),
-            ("RESTATE_BIND_ADDRESS", &node),
-            ("RESTATE_LISTEN_MODE", "tcp"),
-            ("RESTATE_DEFAULT_NUM_PARTITIONS", "2"),
-            ("RESTATE_ROCKSDB_TOTAL_MEMORY_SIZE", "128MB"),
-            ("RESTATE_DISABLE_TELEMETRY", "true"),
-            ("DO_NOT_TRACK", "1"),
-            ("RESTATE_LOG_DISABLE_ANSI_CODES", "true"),
-        ];
-        let server = installed().join("bin/restate-server").to_string_lossy().into_owned();
-        let server = [&*server, "--no-logo", "--node-name", "one", "--base-dir", &at("restate")];
-        let restate = Program::new(folder.path().to_owned(), log("restate"), &server, &variables);
-        restate.start();
-        let (store, ingress) = (format!("file://{}", at("store")), format!("http://{ingress}"));
-        let (admin, lease) = (format!("http://{admin}"), setup.lease.map(|lease| lease.to_string()));
+        let nodes: Vec<Node> = (1..).zip(&ports).map(|(number, _)| Node::new(folder.path(), number, &ports, setup.ingress)).collect();
+        nodes.iter().for_each(|node| node.program.start());
+        let [ingress, admin] = [nodes[0].ingress, nodes[0].admin].map(|port| format!("http://127.0.0.1:{port}"));
+        let listen = format!("127.0.0.1:{listen}");
+        let (store, lease) = (format!("file://{}", at("store")), setup.lease.map(|lease| lease.to_string()));
         let program = engine_program();
         let (clone, home) = (at("engine-clone"), at("engine-home"));
         let mut command = vec![&*program, "serve", "--listen", &listen, "--ingress", &ingress, "--admin", &admin];
         command.extend(["--store", setup.store.unwrap_or(&store), "--workspace", &clone, "--home", &home]);
         command.extend(lease.iter().flat_map(|lease| ["--lease", &**lease]));
-        variables.clear();
-        variables.extend(setup.variables);
-        let endpoint = Program::new(folder.path().to_owned(), log("engine"), &command, &variables);
+        let log = folder.path().join("logs/engine");
+        let endpoint = Program::new(folder.path().to_owned(), log, &command, setup.variables);
         endpoint.start();
-        let variables = variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let cluster = Cluster { restate, endpoint, variables, ports, folder };
-        cluster.await_answer();
+        let variables = setup.variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let cluster = Cluster { nodes, endpoint, variables, folder };
+        cluster.nodes.iter().for_each(|node| node.await_all(cluster.nodes.len()));
         cluster
     }
 
@@ -170,12 +235,12 @@ impl Cluster {
     }
 
     pub(super) fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.ports[0])
+        format!("http://127.0.0.1:{}", self.nodes[0].ingress)
     }
 
     /// The port of the ingress.
     pub(super) fn port(&self) -> u16 {
-        self.ports[0]
+        self.nodes[0].ingress
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
@@ -184,9 +249,7 @@ impl Cluster {
 
     /// Waits until the engine answers.
     pub(super) fn await_answer(&self) {
-        let answers =
-            || post(self.ports[0], "/swarmc.Pull/store", "null").is_some_and(|answer| answer.contains(" 200 "));
-        self.wait("the engine answers", || answers().then_some(()));
+        wait("the engine answers", || self.nodes[0].answers().then_some(()));
     }
 
     /// Waits until something holds.
@@ -243,7 +306,7 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         self.endpoint.kill();
-        self.restate.kill();
+        self.nodes.iter().for_each(|node| node.program.kill());
         end_processes_below(self.folder.path());
     }
 }
@@ -292,11 +355,16 @@ impl Person {
         Running { child, out: file("out"), err: file("err") }
     }
 
-    /// The records of its only run.
-    pub(super) fn records(&self) -> Vec<serde_json::Value> {
+    /// The folder of its only run, whose name is the id.
+    pub(super) fn run_folder(&self) -> PathBuf {
         let runs: Vec<_> = fs::read_dir(self.home.join("runs")).expect("there are runs").flatten().collect();
         assert_eq!(runs.len(), 1, "it has one run");
-        let text = fs::read_to_string(runs[0].path().join("journal.jsonl")).expect("there is a journal");
+        runs[0].path()
+    }
+
+    /// The records of its only run.
+    pub(super) fn records(&self) -> Vec<serde_json::Value> {
+        let text = fs::read_to_string(self.run_folder().join("journal.jsonl")).expect("there is a journal");
         text.lines().map(|line| serde_json::from_str(line).expect("a record is JSON")).collect()
     }
 }
@@ -384,9 +452,9 @@ fn clone(folder: &Path, name: &str) {
 }
 
 /// Ports that are free, and differ.
-fn free_ports() -> [u16; 4] {
-    let listeners = [(); 4].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port is free"));
-    listeners.map(|listener| listener.local_addr().expect("it has an address").port())
+pub(super) fn free_ports(count: usize) -> Vec<u16> {
+    let listeners: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port is free")).collect();
+    listeners.iter().map(|listener| listener.local_addr().expect("it has an address").port()).collect()
 }
 
 /// What `tests/install-engine` has installed.
@@ -408,16 +476,24 @@ fn engine_program() -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// What a server of this machine answers, with the head; none where nothing answers.
-pub(super) fn post(port: u16, path: &str, body: &str) -> Option<String> {
+/// What a server of this machine answers: its status and its body; none where nothing answers.
+pub(super) fn post(port: u16, path: &str, body: &str) -> Option<(u16, String)> {
+    request(port, "POST", path, body)
+}
+
+/// The older version of the protocol has bodies in one piece.
+pub(super) fn request(port: u16, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
-    let head =
-        format!("POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ncontent-type: application/json");
-    stream.write_all(format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_bytes()).ok()?;
+    let head = format!("{method} {path} HTTP/1.0\r\nhost: 127.0.0.1\r\naccept: application/json");
+    let head = format!("{head}\r\ncontent-type: application/json\r\ncontent-length: {}", body.len());
+    stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).ok()?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).ok()?;
-    Some(String::from_utf8_lossy(&answer).into_owned())
+    let answer = String::from_utf8_lossy(&answer);
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    Some((status, body.to_owned()))
 }
 
 /// Ends what workers have left: each works in this folder, or is named by it.

@@ -187,12 +187,12 @@ fn an_endpoint_that_starts_again_goes_on_with_its_runs() {
 #[test]
 fn a_server_of_restate_that_starts_again_has_lost_nothing() {
     let bench = Bench::start(None, &["one"]);
-    bench.cluster.restate.kill();
-    bench.cluster.restate.start();
+    bench.cluster.nodes[0].program.kill();
+    bench.cluster.nodes[0].program.start();
     bench.cluster.await_answer();
-    bench.cluster.restate.kill();
+    bench.cluster.nodes[0].program.kill();
     bench.notes.go("one");
     wait("the step has ended", || (!bench.notes.lives("one")).then_some(()));
-    bench.cluster.restate.start();
+    bench.cluster.nodes[0].program.start();
     bench.ends_by("one", &["before", "start one", "done one", "after"]);
 }

@@ -2,41 +2,14 @@
 //!
 //! `SWARMC_ENGINE_KILLS` is how many there are of each: a few by default, 60 for a long trial.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
 
 use super::cluster::{Cluster, Program, Running, Setup};
+use super::rounds::{Rounds, effects, ended};
 
-const ROUNDS: usize = 8;
-const WIDTH: usize = 5;
-
-/// Each step notes when it starts and ends, and passes on what those before it said.
-fn spec(folder: &str) -> String {
-    let mut spec = String::from("workflow random { survive all }\npipeline main {\n    pool random\n");
-    for round in 0..ROUNDS {
-        for at in 0..WIDTH {
-            let name = format!("r{round}-{at}");
-            let reads = match round {
-                0 => String::new(),
-                _ => format!("stdin \"<<output:r{}-{at}>>\\n\"; ", round - 1),
-            };
-            let script = format!(
-                "echo start {name} >> {folder}/effects; sleep 0.3; cat; echo {name}; echo done {name} >> {folder}/effects"
-            );
-            spec.push_str(&format!("    task {name} {{ {reads}run \"{script}\" }}\n"));
-        }
-    }
-    let last: Vec<String> = (0..WIDTH).map(|at| format!("<<output:r{}-{at}>>", ROUNDS - 1)).collect();
-    let last = last.join("\\n");
-    spec + &format!("    task all {{ value \"{last}\" }}\n    result all\n}}\n")
-}
-
-fn expected() -> String {
-    let line = |at: usize| (0..ROUNDS).map(move |round| format!("r{round}-{at}\n"));
-    (0..WIDTH).flat_map(line).collect()
-}
+const ROUNDS: Rounds = Rounds { count: 8, width: 5 };
 
 /// Kills at random moments: how many are left of each kind, and which there were.
 pub(super) struct Kills {
@@ -68,7 +41,7 @@ impl Kills {
             let program = match which {
                 0 => &workers[usize::try_from(random(workers.len() as u64)).expect("it is small")],
                 1 => &cluster.endpoint,
-                _ => &cluster.restate,
+                _ => &cluster.nodes[0].program,
             };
             program.kill();
             std::thread::sleep(Duration::from_millis(random(300)));
@@ -86,17 +59,16 @@ fn nothing_that_has_finished_runs_again_whatever_is_killed_when() {
     for number in 0.. {
         let folder = cluster.path(&format!("notes-{number}"));
         fs::create_dir(&folder).expect("a folder can be made");
-        let person = cluster.person(&format!("person-{number}"), &spec(&folder.to_string_lossy()));
+        let spec = ROUNDS.spec("random", &folder, |_| "sleep 0.3".to_owned());
+        let person = cluster.person(&format!("person-{number}"), &spec);
         let mut run = person.start(&["run", "flow.kdl"]);
         kills.disturb(&mut run, &cluster, &workers, 600);
-        let (ended, killed) = (run.end(), &kills.done);
-        assert_eq!((ended.code, &*ended.out), (Some(0), &*expected()), "after {killed:?}: {ended:#?}");
-        let effects = fs::read_to_string(folder.join("effects")).expect("steps have run");
-        let mut counts = BTreeMap::<&str, usize>::new();
-        effects.lines().for_each(|line| *counts.entry(line).or_default() += 1);
-        let again: Vec<_> = counts.iter().filter(|(line, count)| line.starts_with("done") && **count > 1).collect();
+        let (end, killed) = (run.end(), &kills.done);
+        assert_eq!((end.code, &*end.out), (Some(0), &*ROUNDS.result()), "after {killed:?}: {end:#?}");
+        let effects = effects(&folder);
+        let again: Vec<_> = effects.iter().filter(|(line, count)| line.starts_with("done") && **count > 1).collect();
         assert!(again.is_empty(), "after {killed:?}: {again:?}");
-        assert_eq!(counts.keys().filter(|line| line.starts_with("done")).count(), ROUNDS * WIDTH);
+        assert_eq!(ended(&effects), ROUNDS.steps());
         if kills.are_over() {
             break;
         }
