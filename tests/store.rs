@@ -22,7 +22,7 @@ sys.stdin.read()
 ";
 
 /// Makes a bucket, as the client that the maker of S3 ships.
-pub(crate) const MAKE: &str = "s3.create_bucket(Bucket='artifacts')";
+const MAKE: &str = "s3.create_bucket(Bucket='artifacts')";
 /// Lays every object of the bucket into a folder, under the last part of its key, and prints the keys.
 const FETCH: &str = "
 import os
@@ -49,15 +49,21 @@ impl Drop for Server {
     }
 }
 
+/// The folders of what `tests/install-s3` has installed: moto, SeaweedFS, and the AWS command line.
+pub(crate) fn installed() -> [PathBuf; 3] {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/install-s3");
+    let installed = Command::new(script).stderr(Stdio::inherit()).output().expect("tests/install-s3 can be started");
+    assert!(installed.status.success(), "tests/install-s3 failed: it says why above");
+    let folders = String::from_utf8(installed.stdout).expect("a path is UTF-8");
+    let folders: Vec<PathBuf> = folders.lines().map(PathBuf::from).collect();
+    folders.try_into().expect("it prints three folders")
+}
+
 impl Server {
     /// Starts it; after `free` requests it checks who asks.
     pub(crate) fn start(free: Option<u32>) -> Server {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/install-s3");
-        let installed =
-            Command::new(script).stderr(Stdio::inherit()).output().expect("tests/install-s3 can be started");
-        assert!(installed.status.success(), "tests/install-s3 installed the server");
-        let folder = String::from_utf8(installed.stdout).expect("a path is UTF-8");
-        let python = PathBuf::from(folder.trim()).join("bin/python");
+        let [moto, ..] = installed();
+        let python = moto.join("bin/python");
         let mut command = Command::new(&python);
         command.args(["-c", SERVER]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         if let Some(free) = free {
@@ -76,7 +82,7 @@ impl Server {
     }
 
     /// Runs a script with the client `s3`, and gives what it prints.
-    pub(crate) fn script(&self, text: &str, argument: &str) -> String {
+    fn script(&self, text: &str, argument: &str) -> String {
         let client = "import boto3, sys\ns3 = boto3.client('s3', endpoint_url=sys.argv[1], region_name='us-east-1', \
                       aws_access_key_id='id', aws_secret_access_key='secret')\n";
         let output = Command::new(&self.python)

@@ -13,12 +13,13 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
+use tokio::task::JoinSet;
 
 use super::holder::HANDLED;
 use super::tree::PATCHES;
 use super::{CallError, Client, Objects};
 use crate::io::home::{RunFolder, create_private};
-use crate::types::engine::{Append, KeptFile, Page, Read};
+use crate::types::engine::{Append, Bytes, KeptFile, Page, Read};
 
 /// What is not kept: locks, sockets, and what belongs to one machine.
 const OWN: [&str; 6] = ["lock", "journal.jsonl", "attempts", "engine.json", "run.json", "runner.log"];
@@ -34,6 +35,9 @@ const SETTLED: Duration = Duration::from_millis(100);
 
 /// The bytes of records that are passed on at once, about, and of a piece of a file.
 const BATCH: usize = 1 << 20;
+
+/// The objects that are put at once.
+const PUTS: usize = 16;
 
 /// Passes on what is written into the folder of a run.
 #[derive(Debug)]
@@ -106,14 +110,9 @@ impl Keeper {
         let stored = std::fs::metadata(self.folder.path.join("artifacts")).and_then(|meta| meta.modified()).ok();
         let is_settled = stored.is_some_and(|stored| stored.elapsed().is_ok_and(|age| age > SETTLED));
         if stored.is_some() && (stored != progress.stored || !is_settled) {
-            for name in self.list_artifacts() {
-                if progress.artifacts.contains(&name) {
-                    continue;
-                }
-                let path = Path::new("artifacts").join(&name);
-                files.extend(self.pack_file(&path, 0)?);
-                progress.artifacts.insert(name);
-            }
+            let names = self.list_artifacts().into_iter().filter(|name| !progress.artifacts.contains(name)).collect();
+            files.extend(self.store_artifacts(&names)?);
+            progress.artifacts.extend(names);
             progress.stored = stored;
         }
         // What a driver reads with the records goes with them; what people look at may come later.
@@ -209,6 +208,33 @@ impl Keeper {
         }
         found.sort();
         found
+    }
+
+    /// Has texts that records refer to as objects, however short: the store has each under the digest that records name.
+    fn store_artifacts(&self, names: &Vec<String>) -> io::Result<Vec<KeptFile>> {
+        let mut files = Vec::new();
+        for some in names.chunks(PUTS) {
+            let mut puts = JoinSet::new();
+            for name in some {
+                let path = format!("artifacts/{name}");
+                // It may be gone meanwhile.
+                let Ok(bytes) = std::fs::read(self.folder.path.join(&path)) else { continue };
+                let objects = self.objects.clone();
+                let put = async move {
+                    let digest = objects.put(&bytes).await?;
+                    Ok::<_, String>(KeptFile {
+                        path,
+                        from: 0,
+                        bytes: Bytes::Object { digest, length: bytes.len() as u64 },
+                    })
+                };
+                puts.spawn_on(put, &self.handle);
+            }
+            for file in self.handle.block_on(puts.join_all()) {
+                files.push(file.map_err(io::Error::other)?);
+            }
+        }
+        Ok(files)
     }
 
     /// A file from a byte on, in pieces.
