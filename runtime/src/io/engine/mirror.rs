@@ -110,7 +110,8 @@ impl Keeper {
         let stored = std::fs::metadata(self.folder.path.join("artifacts")).and_then(|meta| meta.modified()).ok();
         let is_settled = stored.is_some_and(|stored| stored.elapsed().is_ok_and(|age| age > SETTLED));
         if stored.is_some() && (stored != progress.stored || !is_settled) {
-            let names = self.list_artifacts().into_iter().filter(|name| !progress.artifacts.contains(name)).collect();
+            let mut names = self.list_artifacts();
+            names.retain(|name| !progress.artifacts.contains(name));
             files.extend(self.store_artifacts(&names)?);
             progress.artifacts.extend(names);
             progress.stored = stored;
@@ -211,7 +212,7 @@ impl Keeper {
     }
 
     /// Has texts that records refer to as objects, however short: the store has each under the digest that records name.
-    fn store_artifacts(&self, names: &Vec<String>) -> io::Result<Vec<KeptFile>> {
+    fn store_artifacts(&self, names: &[String]) -> io::Result<Vec<KeptFile>> {
         let mut files = Vec::new();
         for some in names.chunks(PUTS) {
             let mut puts = JoinSet::new();
