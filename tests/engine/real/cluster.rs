@@ -204,7 +204,8 @@ impl Cluster {
         }
         make_repository(&folder.path().join("origin"));
         clone(folder.path(), "engine-clone");
-        let nodes: Vec<Node> = (1..).zip(&ports).map(|(number, _)| Node::new(folder.path(), number, &ports, setup.ingress)).collect();
+        let nodes: Vec<Node> =
+            (1..).zip(&ports).map(|(number, _)| Node::new(folder.path(), number, &ports, setup.ingress)).collect();
         nodes.iter().for_each(|node| node.program.start());
         let [ingress, admin] = [nodes[0].ingress, nodes[0].admin].map(|port| format!("http://127.0.0.1:{port}"));
         let listen = format!("127.0.0.1:{listen}");
