@@ -24,7 +24,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::tree::RunTree;
 use super::{CallError, Client, Objects, relay};
 use crate::io::control::Control;
-use crate::io::shim::{HeldAttempt, Living, PASSED, RemoteHolder, RemoteLaunch, SECRET};
+use crate::io::shim::{HeldAttempt, HeldCommand, Living, PASSED, RemoteHolder, RemoteLaunch, SECRET};
 use crate::types::engine::{
     Fact, Files, Forget, HttpRequest, HttpResponse, Item, NewProcess, Order, Report, Say, Says, Start, Started, Take,
     UserOrder, Variable,
@@ -414,20 +414,19 @@ impl Holder {
     }
 
     /// The order for a worker.
-    async fn order(&self, launch: &RemoteLaunch, files: Files) -> Result<Order, String> {
+    async fn order(&self, command: &HeldCommand, files: Files) -> Result<Order, String> {
         let text = |words: &std::ffi::OsString| words.to_string_lossy().into_owned();
-        let directory = launch
-            .directory
-            .strip_prefix(&self.tree.folder)
-            .map_err(|_| format!("`{}` lies outside of the workspace: no worker has it", launch.directory.display()))?;
-        let mut argv: Vec<String> = launch.argv.iter().map(text).collect();
+        let directory = command.directory.strip_prefix(&self.tree.folder).map_err(|_| {
+            format!("`{}` lies outside of the workspace: no worker has it", command.directory.display())
+        })?;
+        let mut argv: Vec<String> = command.argv.iter().map(text).collect();
         // A program of the project is named as it counts from its folder.
         if let Some(program) = argv.first_mut()
-            && let Ok(inside) = Path::new(&*program).strip_prefix(&launch.directory)
+            && let Ok(inside) = Path::new(&*program).strip_prefix(&command.directory)
         {
             *program = format!("./{}", inside.display());
         }
-        let environment = launch.environment.iter().map(|(name, value)| {
+        let environment = command.environment.iter().map(|(name, value)| {
             let value = text(value);
             match name.to_str() {
                 Some(PASSED) => (value, Variable::Passed),
@@ -436,8 +435,8 @@ impl Holder {
             }
         });
         let environment = environment.collect();
-        let stdin = match &launch.stdin {
-            Some(stdin) if !launch.talks => Some(self.place.objects.pack(stdin).await?),
+        let stdin = match &command.stdin {
+            Some(stdin) if !command.talks => Some(self.place.objects.pack(stdin).await?),
             _ => None,
         };
         Ok(Order {
@@ -445,11 +444,11 @@ impl Holder {
             environment,
             directory: directory.to_string_lossy().into_owned(),
             stdin,
-            talks: launch.talks,
-            timeout_ms: launch.timeout_ms,
-            idle_ms: launch.idle_ms,
-            orphan_ms: launch.orphan_ms,
-            install: launch.install.clone(),
+            talks: command.talks,
+            timeout_ms: command.timeout_ms,
+            idle_ms: command.idle_ms,
+            orphan_ms: command.orphan_ms,
+            install: command.install.clone(),
             keeps_changes: files.commit.is_some(),
             files,
         })
@@ -468,10 +467,10 @@ impl RemoteHolder for RunHolder {
     fn start(&self, launch: RemoteLaunch, stream: UnixStream) {
         let holder = Arc::clone(&self.0);
         self.0.place.handle.spawn(async move {
-            let (process, pool, talks) = (holder.name(&launch.folder), launch.pool.to_string(), launch.talks);
+            let (process, pool, talks) = (holder.name(&launch.folder), launch.pool.to_string(), launch.command.talks);
             let stand_in = StandIn::new(launch.folder.clone(), stream, holder.tree.lock_count(), false);
             let files = holder.tree.files();
-            let order = match holder.order(&launch, files).await {
+            let order = match holder.order(&launch.command, files).await {
                 Ok(order) => serde_json::to_vec(&order).map_err(|error| error.to_string()),
                 Err(problem) => Err(problem),
             };

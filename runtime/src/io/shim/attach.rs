@@ -13,7 +13,9 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::follow::{Following, render_line};
 use super::reader::Reader;
-use super::{EndCause, Exit, FromRunner, Hold, Order, PROGRAM, RemoteLaunch, Words, open_plain, socket_path};
+use super::{
+    EndCause, Exit, FromRunner, HeldCommand, Hold, Order, PROGRAM, RemoteLaunch, Words, open_plain, socket_path,
+};
 use crate::io::children::{self, reap_child};
 use crate::io::event_loop::{EventLoop, Interest};
 use crate::io::home::create_private;
@@ -193,15 +195,17 @@ async fn start_shim(
         let launch = RemoteLaunch {
             folder: hold.folder.clone(),
             pool: std::sync::Arc::clone(&remote.pool),
-            argv: launch.argv.to_vec(),
-            environment: launch.environment.to_vec(),
-            directory: launch.directory.to_owned(),
-            stdin: launch.stdin.map(<[u8]>::to_vec),
-            talks: sink.has_dialogue(),
-            timeout_ms: left(Instant::now()),
-            idle_ms: limits.idle.map(to_ms),
-            orphan_ms: to_ms(hold.orphan_limit),
-            install: launch.install.map(str::to_owned),
+            command: HeldCommand {
+                argv: launch.argv.to_vec(),
+                environment: launch.environment.to_vec(),
+                directory: launch.directory.to_owned(),
+                stdin: launch.stdin.map(<[u8]>::to_vec),
+                talks: sink.has_dialogue(),
+                timeout_ms: left(Instant::now()),
+                idle_ms: limits.idle.map(to_ms),
+                orphan_ms: to_ms(hold.orphan_limit),
+                install: launch.install.map(str::to_owned),
+            },
         };
         remote.holder.start(launch, other);
         return Ok(Some((ours, Vec::new(), None)));

@@ -40,8 +40,8 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use attach::run_held_process;
 pub(crate) use find::{HeldAttempt, find_held, list_below_shims, stop_all_shims, stop_shims};
-pub(crate) use relay::{Relay, RelayOrder, Said, describe_refusal, find_relay, read_line};
-pub(crate) use remote::{PASSED, RemoteHolder, RemoteLaunch, SECRET};
+pub(crate) use relay::{Relay, Said, describe_refusal, find_relay, read_line};
+pub(crate) use remote::{HeldCommand, PASSED, RemoteHolder, RemoteLaunch, SECRET};
 pub use serve::serve_shim;
 pub(crate) use spool::{Spool, create_spools};
 

@@ -4,7 +4,6 @@
 //! lines on. Invariant: no call waits for the shim but [`Relay::next`] and [`Relay::stop`], which may be dropped at any moment.
 
 use std::collections::VecDeque;
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use super::attach::{LOST, STUCK, read_exit, spawn_shim};
 use super::follow::render_line;
 use super::reader::Reader;
-use super::{EndCause, Exit, FromRunner, FromShim, Living, Order, PROGRAM, Words, socket_path};
+use super::{EndCause, Exit, FromRunner, FromShim, HeldCommand, Living, Order, PROGRAM, Words, socket_path};
 use crate::io::children::reap_child;
 use crate::io::home::create_private;
 use crate::io::proc_status::{boot_id, end_group};
@@ -36,24 +35,6 @@ const LONGEST: usize = 1 << 20;
 
 /// Between two tries to start a shim where the system has no room for one more process.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// What a shim is to start for a worker.
-#[derive(Debug)]
-pub(crate) struct RelayOrder {
-    /// The folder of the process, which is made anew.
-    pub folder: PathBuf,
-    /// The folder whose lock the worker holds.
-    pub lock: PathBuf,
-    pub argv: Vec<OsString>,
-    pub environment: Vec<(OsString, OsString)>,
-    pub directory: PathBuf,
-    pub stdin: Option<Vec<u8>>,
-    pub talks: bool,
-    pub timeout_ms: Option<u64>,
-    pub idle_ms: Option<u64>,
-    pub orphan_ms: u64,
-    pub install: Option<String>,
-}
 
 /// What a shim says.
 #[derive(Debug, PartialEq, Eq)]
@@ -145,41 +126,41 @@ fn into_async(stream: StdUnixStream) -> io::Result<UnixStream> {
 }
 
 impl Relay {
-    /// Starts a shim, which starts the program. Where the system has no room for one more process, this waits for it.
+    /// Starts a shim, which starts the program: in `folder`, which is made anew, for the worker that holds the lock of the
+    /// folder `lock`. Where the system has no room for one more process, this waits for it.
     ///
     /// # Errors
     /// It cannot be started: says why.
-    pub(crate) async fn start(order: RelayOrder) -> Result<Relay, String> {
+    pub(crate) async fn start(folder: &Path, lock: &Path, command: HeldCommand) -> Result<Relay, String> {
         let failed = |error: io::Error| format!("`swarmc shim` cannot be started: {error}");
         let program = PROGRAM.get().ok_or("no program holds processes")?;
         // What a shim left that could not go on.
-        let _ = fs::remove_dir_all(&order.folder);
-        create_private(&order.folder, true).map_err(failed)?;
+        let _ = fs::remove_dir_all(folder);
+        create_private(folder, true).map_err(failed)?;
         let (ours, other) = StdUnixStream::pair().map_err(failed)?;
         let other = OwnedFd::from(other);
         let child = loop {
-            match spawn_shim(program, &order.folder, &other) {
+            match spawn_shim(program, folder, &other) {
                 Ok(child) => break child,
                 Err(refused) if refused.is_full => sleep(PAUSE).await,
                 Err(refused) => return Err(refused.message),
             }
         };
-        let folder = order.folder.clone();
         let order = Order {
-            folder: order.folder,
-            run: order.lock,
-            argv: order.argv.into_iter().map(Words::from).collect(),
-            environment: order.environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
-            directory: order.directory,
-            stdin: order.stdin.map(|stdin| String::from_utf8_lossy(&stdin).into_owned()),
-            talks: order.talks,
-            timeout_ms: order.timeout_ms,
-            idle_ms: order.idle_ms,
-            orphan_ms: order.orphan_ms,
-            install: order.install,
+            folder: folder.to_owned(),
+            run: lock.to_owned(),
+            argv: command.argv.into_iter().map(Words::from).collect(),
+            environment: command.environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            directory: command.directory,
+            stdin: command.stdin.map(|stdin| String::from_utf8_lossy(&stdin).into_owned()),
+            talks: command.talks,
+            timeout_ms: command.timeout_ms,
+            idle_ms: command.idle_ms,
+            orphan_ms: command.orphan_ms,
+            install: command.install,
             epoch: 0,
         };
-        let mut relay = Relay::new(&folder, [0; 2], Some(into_async(ours).map_err(failed)?), Some(child));
+        let mut relay = Relay::new(folder, [0; 2], Some(into_async(ours).map_err(failed)?), Some(child));
         relay.send(&render_line(&order));
         Ok(relay)
     }

@@ -34,15 +34,25 @@ pub(crate) struct RemoteLaunch {
     pub folder: PathBuf,
     /// The pool of workers.
     pub pool: Arc<str>,
+    /// As it would be started here.
+    pub command: HeldCommand,
+}
+
+/// A program that a shim is to start and hold.
+#[derive(Debug)]
+pub(crate) struct HeldCommand {
     pub argv: Vec<OsString>,
     pub environment: Vec<(OsString, OsString)>,
-    /// Where it would run here.
     pub directory: PathBuf,
     pub stdin: Option<Vec<u8>>,
+    /// Whether its stdin stays open for more.
     pub talks: bool,
+    /// How long it may live, and how long it may put out nothing.
     pub timeout_ms: Option<u64>,
     pub idle_ms: Option<u64>,
+    /// How long it may live without a runner.
     pub orphan_ms: u64,
+    /// How its program is installed, for the message where it is missing.
     pub install: Option<String>,
 }
 

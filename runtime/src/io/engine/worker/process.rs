@@ -20,7 +20,7 @@ use super::doors::Addresses;
 use super::launch::{build_environment, check_program, find_directory, find_secret};
 use super::record::{Lines, Place, Record, Reported};
 use crate::io::home::create_private;
-use crate::io::shim::{Relay, RelayOrder, Said, describe_refusal, find_relay, read_line};
+use crate::io::shim::{HeldCommand, Relay, Said, describe_refusal, find_relay, read_line};
 use crate::types::engine::{Fact, Offer, Order, Patch, Report, Started, Variable};
 
 /// The reports of a process that wait for the engine, beyond which nothing more is read of it.
@@ -148,9 +148,7 @@ impl Process {
             Some(stdin) => Some(worker.objects.unpack(stdin.clone()).await.map_err(Stopped::Refused)?),
             None => None,
         };
-        let order = RelayOrder {
-            folder: self.record.shim(),
-            lock: worker.folder.clone(),
+        let command = HeldCommand {
             argv: order.argv.iter().map(Into::into).collect(),
             environment,
             directory: place.directory,
@@ -161,7 +159,7 @@ impl Process {
             orphan_ms: order.orphan_ms,
             install: order.install.clone(),
         };
-        Relay::start(order).await.map_err(Stopped::Refused)
+        Relay::start(&self.record.shim(), &worker.folder, command).await.map_err(Stopped::Refused)
     }
 
     /// Makes its files.
