@@ -139,6 +139,8 @@ pub(crate) fn resume_run(args: &Resume) -> miette::Result<Exit> {
     check_secrets(&past.plan, &scope_pipeline(past.pipeline(), past.task.as_deref()))?;
     let is_headless = detect_headless(args.headless);
     let display = Display::new(past.pipeline(), past.build_report(), args.show).with_headless(is_headless);
+    // The runner reads them again, once it alone may write behind them.
+    past.records = Vec::new();
     let retry = RetryRun { failed: args.retry_failed || args.with.is_some(), steps: args.retry.clone(), plan: mended };
     run_with_display(&home, past.pipeline(), display, args.show, |control, display| match retries {
         true => {
