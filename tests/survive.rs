@@ -93,6 +93,11 @@ fn kill(pid: i32) {
     assert!(sent.success());
 }
 
+/// How many times a runner is killed: so many, unless `SURVIVE_KILLS` says another number, for a long trial.
+fn count_kills(count: usize) -> usize {
+    std::env::var("SURVIVE_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(count)
+}
+
 /// Kills runners at random moments of their first `span` milliseconds, `kills` times in all, and `most` of each run, until
 /// the run ends with `result`. Then `check` looks at it, and no process of it is left.
 fn kill_at_random(
@@ -352,7 +357,7 @@ fn ten_agents_begin_once_however_often_their_runner_is_killed() {
         (0..10).map(|number| format!("depends-on t{number}; ")).collect::<String>()
     );
     kill_at_random(
-        30,
+        count_kills(30),
         || Place::new(&text),
         (900, 4),
         "all",

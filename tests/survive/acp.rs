@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::{count, journal, kill_at_random, kill_runner, processes, run_folder, wait_until};
+use super::{count, count_kills, journal, kill_at_random, kill_runner, processes, run_folder, wait_until};
 use crate::acp::{methods, place, spec};
 use crate::cli::{Place, signal};
 
@@ -174,15 +174,10 @@ fn a_command_that_was_begun_is_not_run_again() {
     assert_eq!(methods(&place), BEGUN);
 }
 
-/// How many times the runner is killed: more where a person wants to know how often which end is met.
-fn kills() -> usize {
-    std::env::var("SURVIVE_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(20)
-}
-
 /// A turn of many steps, its runner killed at random moments: every effect is there once, and no process is left.
 #[test]
 fn an_agent_over_acp_does_its_work_once_however_often_its_runner_is_killed() {
-    let (kills, mut rejoined, mut again, mut unsure) = (kills(), 0, 0, 0);
+    let (kills, mut rejoined, mut again, mut unsure) = (count_kills(20), 0, 0, 0);
     let text = spec("works", "{ tools file_write shell; can write-files run-commands }", "");
     // A run is killed until it ends.
     kill_at_random(
