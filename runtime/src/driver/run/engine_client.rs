@@ -108,7 +108,7 @@ struct Follower {
     records: Vec<Record>,
     /// The logs of attempts by their paths.
     logs: HashMap<PathBuf, Log>,
-    /// Those that have more than was shown, and other files. The engine has the end of a log after that of its attempt.
+    /// Those that have more than was shown. The engine has the end of a log after that of its attempt.
     changed: HashSet<PathBuf>,
     notices: u64,
 }
@@ -131,10 +131,11 @@ impl Follower {
 
     /// `changed` are the files that grew.
     fn show(&mut self, observer: &mut dyn Observer, changed: Vec<PathBuf>) -> Result<(), RunError> {
+        let logs = self.folder.path.join("logs");
         let notices = read_behind(&self.folder.path.join("notices.log"), &mut self.notices);
         String::from_utf8_lossy(&notices).lines().for_each(|line| observer.notice(line));
         if observer.wants_output() {
-            self.changed.extend(changed);
+            self.changed.extend(changed.into_iter().filter(|path| path.starts_with(&logs)));
         }
         loop {
             let fresh = if self.folder.journal_path().exists() { self.journal.poll()? } else { Vec::new() };
