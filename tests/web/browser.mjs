@@ -36,8 +36,8 @@ export async function ask(path) {
 
 export const wait = (ms) => new Promise((done) => setTimeout(done, ms));
 
-export async function until(what, holds) {
-  for (const end = Date.now() + 60_000; Date.now() < end; await wait(50)) {
+export async function until(what, holds, patience = 60_000) {
+  for (const end = Date.now() + patience; Date.now() < end; await wait(50)) {
     if (await holds()) return;
   }
   assert.fail(`it never comes to this: ${what}`);

@@ -8,6 +8,8 @@ import { writeFile } from "node:fs/promises";
 import { ask, launch, open, RUN, says, show, until } from "./browser.mjs";
 
 const { GO } = process.env;
+/** Two rounds of turns of opencode, with each of its starts, on a machine that has other work. */
+const PATIENCE = 240_000;
 const steps = process.env.STEPS.split(" ");
 
 const browser = await launch();
@@ -18,13 +20,13 @@ const listed = () =>
 const isShown = async (step, state) => (await listed()).some((text) => text.startsWith(step) && text.includes(state));
 
 await show(page, `#/run/${RUN}/graph`);
-await until("the coder works", () => isShown("coder", "running"));
+await until("the coder works", () => isShown("coder", "running"), PATIENCE);
 assert.ok(await isShown("planner", "succeeded"), `${await listed()}`);
 await writeFile(GO, "");
 await until("every step has succeeded", async () => {
   const items = await listed();
   return steps.every((step) => items.some((text) => text.startsWith(step) && text.includes("succeeded")));
-});
+}, PATIENCE);
 await until("the run is over", async () => (await ask(`runs/${RUN}`)).state === "succeeded");
 await show(page, `#/run/${RUN}/step/coder?pane=output`);
 await until("the page shows what opencode has answered", () => says(page, "It greets."));
