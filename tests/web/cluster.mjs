@@ -19,8 +19,12 @@ const listed = () =>
   page.evaluate(() => [...document.querySelectorAll("[role=treeitem]")].map((item) => item.textContent));
 const isShown = async (step, state) => (await listed()).some((text) => text.startsWith(step) && text.includes(state));
 
-await show(page, `#/run/${RUN}/graph`);
-await until("the coder works", () => isShown("coder", "running"), PATIENCE);
+// A run whose copy has only begun may be opened too early: a person opens it again.
+await until("the coder works", async () => {
+  await show(page, "#/");
+  await show(page, `#/run/${RUN}/graph`);
+  return isShown("coder", "running");
+}, PATIENCE);
 assert.ok(await isShown("planner", "succeeded"), `${await listed()}`);
 await writeFile(GO, "");
 await until("every step has succeeded", async () => {
