@@ -67,7 +67,8 @@ fn nothing_that_has_finished_runs_again_whatever_is_killed_when() {
         assert_eq!((end.code, &*end.out), (Some(0), &*ROUNDS.result()), "after {killed:?}: {end:#?}");
         let effects = effects(&folder);
         let again: Vec<_> = effects.iter().filter(|(line, count)| line.starts_with("done") && **count > 1).collect();
-        assert!(again.is_empty(), "after {killed:?}: {again:?}");
+        let told = || format!("{}\n{:#?}", end.err, person.records());
+        assert!(again.is_empty(), "after {killed:?}: {again:?}\n{}", told());
         assert_eq!(ended(&effects), ROUNDS.steps());
         if kills.are_over() {
             break;

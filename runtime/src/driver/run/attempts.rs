@@ -106,8 +106,12 @@ impl Driver<'_> {
         }
         let outcome = match prepared {
             Ok(Prepared::Job(mut job)) => {
-                if let Some(survival) = &mut job.survival {
-                    survival.epoch = self.records.seq;
+                let started = self.records.seq;
+                match &mut job.survival {
+                    // Another driver, in a folder of its own, finds its process by this record alone.
+                    Some(Survival { remote: Some(_), .. }) => job.begin_after(started),
+                    Some(survival) => survival.epoch = started,
+                    None => {}
                 }
                 return self.attempts.start(*job);
             }
