@@ -33,8 +33,11 @@ pub(crate) struct HeldAttempt {
 pub(crate) fn find_held(folder: &Path) -> Option<HeldAttempt> {
     let names = list_folder_names(folder).ok()?;
     let place = |number: &u32| folder.join(number.to_string());
-    // Where nothing was started there is no stream: that one begins as if no runner had been.
-    let begun = |number: &u32| place(number).join("out").exists();
+    // Where no shim listened, nothing was started: that one begins as if no runner had been.
+    let begun = |number: &u32| {
+        let place = place(number);
+        fs::symlink_metadata(socket_path(&place)).is_ok() || place.join("out").exists()
+    };
     let mut numbers: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).filter(begun).collect();
     numbers.sort_unstable();
     let last = numbers.pop()?;

@@ -51,10 +51,10 @@ pub fn serve_shim() -> Result<(), String> {
     if is_closed(&runner) {
         return Err("its runner is gone".to_owned());
     }
-    let spools = Spools::new(&order, runner, rest).map_err(failed)?;
-    let socket = socket_path(&order.folder);
-    let listener = through(&socket, UnixListener::bind).map_err(failed)?;
+    // Ahead of all files: where those are and nothing listens, it has ended.
+    let listener = through(&socket_path(&order.folder), UnixListener::bind).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
+    let spools = Spools::new(&order, runner, rest).map_err(failed)?;
     hold(order, spools, listener).map_err(failed)
 }
 
