@@ -29,15 +29,15 @@ use std::time::Duration;
 
 use serde::Serialize;
 use swarmc_plan::{Pipeline, StopStatus};
-use swarmc_runtime::{AnsweredBy, Content, Event, Observer, Record, Signal, Status, StepId};
+use swarmc_runtime::{AnsweredBy, Content, Event, Observer, Record, Signal, SnapshotWriter, Status, StepId};
 use swarmc_view::documents::{RunLine, RunLineKind, encode};
 use swarmc_view::{
-    Change, EventLine, OpenRequest, Row, RowState, RunReport, describe_verdict, format_ask, format_choices,
+    Change, EventLine, OpenRequest, Past, Row, RowState, RunReport, describe_verdict, format_ask, format_choices,
     format_duration, make_printable,
 };
 
 use self::output::{Tail, has_failed};
-use self::waiting::{Silence, read_waiting};
+use self::waiting::{Silence, find_folder, read_waiting};
 use crate::args::{LogLines, Show};
 use crate::live::Live;
 use crate::terminal::{Paint, Stream};
@@ -81,6 +81,9 @@ struct Screen {
     reuses: bool,
     /// Where the id of the run is written once the run has begun, for the program that started it.
     id_file: Option<PathBuf>,
+    /// What keeps snapshots of the report, from the first record on, and how many records the last one holds.
+    snapshots: Option<SnapshotWriter>,
+    folded: u64,
 }
 
 /// A stream that may break.
@@ -167,6 +170,12 @@ impl Display {
         self
     }
 
+    /// The same, for a run that goes on, of whose report a snapshot holds so many records.
+    pub(crate) fn with_snapshot(self, records: u64) -> Display {
+        self.lock_screen().folded = records;
+        self
+    }
+
     /// Sets that no person attends the run: the policy decides requests of agents at once.
     pub(crate) fn with_headless(self, headless: bool) -> Display {
         self.lock_screen().headless = headless;
@@ -198,6 +207,7 @@ impl Display {
         screen.flush_all();
         screen.live_off();
         screen.live = None;
+        screen.end_snapshots();
         std::mem::take(&mut screen.ledger)
     }
 
@@ -208,7 +218,9 @@ impl Display {
 
 impl Observer for Display {
     fn recorded(&mut self, record: &Record) {
-        self.lock_screen().handle_record(record);
+        let mut screen = self.lock_screen();
+        screen.handle_record(record);
+        screen.note_record(record.seq);
     }
 
     fn output(&mut self, step: &StepId, attempt: u32, stream: swarmc_runtime::Stream, bytes: &[u8]) {
@@ -253,6 +265,28 @@ impl Screen {
             headless: false,
             reuses: false,
             id_file: None,
+            snapshots: None,
+            folded: 0,
+        }
+    }
+
+    /// The run has recorded so many records.
+    fn note_record(&mut self, seq: u64) {
+        let run = &self.ledger.run;
+        let snapshots = self.snapshots.get_or_insert_with(|| {
+            let run = run.clone();
+            SnapshotWriter::new(self.folded, move || find_folder(&run).is_some_and(|folder| Past::keep_report(&folder)))
+        });
+        snapshots.note_record(seq);
+    }
+
+    /// Waits for the snapshot that is being made. A run that has ended needs none.
+    fn end_snapshots(&mut self) {
+        self.snapshots = None;
+        if self.ledger.finished.is_some()
+            && let Some(folder) = find_folder(&self.ledger.run)
+        {
+            folder.remove_snapshots();
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use miette::{IntoDiagnostic, miette};
 use swarmc_runtime::{Home, RunError, RunFolder};
-use swarmc_view::{Past, PastError};
+use swarmc_view::{Past, PastError, RunReport};
 
 /// `$SWARM_HOME`, else `~/.swarm`.
 pub(crate) fn find_home() -> miette::Result<Home> {
@@ -68,11 +68,23 @@ pub(crate) fn list_files(folder: &Path) -> Vec<PathBuf> {
 /// # Errors
 /// Its journal cannot be read, which the help says what is left of, or does not match its plan.
 pub(crate) fn read_past(folder: &RunFolder) -> miette::Result<Past> {
-    Past::read(folder).map_err(|error| match error {
+    Past::read(folder).map_err(|error| describe_unreadable(folder, error))
+}
+
+/// Reads a run that is about to go on: its plan, and its report, without its records.
+///
+/// # Errors
+/// As [`read_past`].
+pub(crate) fn read_report(folder: &RunFolder) -> miette::Result<(Past, RunReport, u64)> {
+    Past::read_report(folder).map_err(|error| describe_unreadable(folder, error))
+}
+
+fn describe_unreadable(folder: &RunFolder, error: PastError) -> miette::Report {
+    match error {
         PastError::Run(error @ RunError::Journal(_)) => {
             let help = describe_remains(folder);
             miette!(help = help, "cannot read run `{}`: {error}", folder.id)
         }
         error => miette!("{error}"),
-    })
+    }
 }

@@ -1,5 +1,6 @@
 //! `swarmc run` and `swarmc resume`: they check everything that they can check before they start any step.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,17 +16,15 @@ use swarmc_plan::{
     Agent, Body, Connection, DirectiveKind, EnvValue, Expression, Pipeline, Plan, Segment, Step, ToolServer, tools,
 };
 use swarmc_runtime::{
-    Control, Home, LeftProcesses, Options, RetryRun, RunError, RunFolder, RunOutcome, adopt_orphans,
-    hold_processes_with,
+    Control, Home, Options, RetryRun, RunError, RunFolder, RunOutcome, RunStatus, adopt_orphans, hold_processes_with,
 };
-use swarmc_view::documents::RunState;
-use swarmc_view::{RunReport, RunSummary, did_you_mean};
+use swarmc_view::{Past, RunReport, did_you_mean};
 
 use crate::args::{Resume, Run, Show};
 use crate::display::Display;
 use crate::exit::Exit;
 use crate::find;
-use crate::home::{find_home, find_run, read_past};
+use crate::home::{find_home, find_run, read_past, read_report};
 use crate::load::{load_with, select_pipeline};
 use crate::plan::{list_environment, list_templates};
 use crate::{approve, engine, params, replay, reuse, signals, summary, terminal, top};
@@ -117,11 +116,12 @@ pub(crate) fn resume_run(args: &Resume) -> miette::Result<Exit> {
     }
     let retries = args.retry_failed || !args.retry.is_empty() || args.with.is_some();
     let home = find_home()?;
-    let left = LeftProcesses::default();
+    let is_open = |report: &RunReport| report.finished.is_none_or(|status| retries && status != RunStatus::Succeeded);
+    // One that was killed before it had begun cannot be read, and has nothing to go on with.
+    let read = OnceCell::new();
     let fits = |folder: &RunFolder| {
-        let run = RunSummary::read(folder, &left);
-        // One that was killed before it had begun has nothing to go on with.
-        !run.pipeline.is_empty() && (run.state == RunState::Resumable || retries && run.state == RunState::Failed)
+        let found = (!folder.is_running()).then(|| Past::read_report(folder).ok()).flatten();
+        found.is_some_and(|found| is_open(&found.1) && read.set(found).is_ok())
     };
     let what = if retries { "has failed, or can be resumed" } else { "can be resumed" };
     let folder = find_run(&home, args.run.as_deref(), what, fits)?;
@@ -132,15 +132,19 @@ pub(crate) fn resume_run(args: &Resume) -> miette::Result<Exit> {
             None => return Ok(Exit::Spec),
         },
     };
-    let mut past = read_past(&folder)?;
-    if let Some(plan) = &mended {
-        past = past.with_plan(plan.clone()).into_diagnostic()?;
-    }
+    let (past, report, folded) = match &mended {
+        None => read.into_inner().map_or_else(|| read_report(&folder), Ok)?,
+        Some(plan) => {
+            let mut past = read_past(&folder)?.with_plan(plan.clone()).into_diagnostic()?;
+            let report = past.build_report();
+            // The runner reads them again, once it alone may write behind them.
+            past.records = Vec::new();
+            (past, report, 0)
+        }
+    };
     check_secrets(&past.plan, &scope_pipeline(past.pipeline(), past.task.as_deref()))?;
     let is_headless = detect_headless(args.headless);
-    let display = Display::new(past.pipeline(), past.build_report(), args.show).with_headless(is_headless);
-    // The runner reads them again, once it alone may write behind them.
-    past.records = Vec::new();
+    let display = Display::new(past.pipeline(), report, args.show).with_headless(is_headless).with_snapshot(folded);
     let retry = RetryRun { failed: args.retry_failed || args.with.is_some(), steps: args.retry.clone(), plan: mended };
     run_with_display(&home, past.pipeline(), display, args.show, |control, display| match retries {
         true => {

@@ -26,6 +26,7 @@ mod judge;
 mod kill;
 mod large;
 mod layers;
+mod long;
 mod lsp;
 mod messages;
 mod mistakes;

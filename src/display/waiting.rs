@@ -3,7 +3,7 @@
 //! In: the clock, and the journal of the run. Out: in plain output a few lines, which come less often the longer nothing
 //! happens; on a terminal lines below the steps that run. The journal is read only then, so that a busy run pays nothing.
 
-use swarmc_runtime::LeftProcesses;
+use swarmc_runtime::{LeftProcesses, RunFolder};
 use swarmc_view::{RunReport, RunSummary};
 
 use super::Screen;
@@ -50,10 +50,15 @@ impl Silence {
 
 /// The steps of a run that have not begun, each with what it waits for, in lines; none where that cannot be known.
 pub(super) fn read_waiting(run: &str) -> Vec<String> {
-    let Some(folder) = find_home().ok().and_then(|home| home.find(run).ok()) else { return Vec::new() };
+    let Some(folder) = find_folder(run) else { return Vec::new() };
     let summary = RunSummary::read(&folder, &LeftProcesses::default());
     let lines = render_blocked(&summary, WAITING, Paint::NONE);
     lines.lines().map(|line| line.trim().to_owned()).collect()
+}
+
+/// The folder of the run that is shown.
+pub(super) fn find_folder(run: &str) -> Option<RunFolder> {
+    find_home().ok()?.find(run).ok()
 }
 
 impl Screen {

@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use swarmc_plan::{RequestTimeout, Unattended};
 use swarmc_runtime::{AnsweredBy, Content, Request, RequestKind, StepId, Verdict, Waiting};
@@ -19,7 +20,7 @@ const LINES: usize = 60;
 const SIGNS: usize = 4_000;
 
 /// A request without an answer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct OpenRequest {
     /// The step whose agent asks.
     pub step: StepId,

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use swarmc_plan::{Pipeline, Plan};
 use swarmc_runtime::artifact::ArtifactMeta;
-use swarmc_runtime::{Event, Graph, GraphError, Record, RunError, RunFolder, StepId, Verdict};
+use swarmc_runtime::{Event, Graph, GraphError, JournalRead, Record, RunError, RunFolder, StepId, Verdict};
 
 use crate::run_report::RunReport;
 use crate::step_history::{StepHistory, stored_artifacts};
+
+/// The name of the snapshots of its report.
+const REPORT: &str = "report";
 
 /// Why a run cannot be read back.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +57,53 @@ impl Past {
     /// They cannot be read, or do not match.
     pub fn read(folder: &RunFolder) -> Result<Past, PastError> {
         Past::from_records(folder, folder.read_records()?)
+    }
+
+    /// Reads the plan of a run that is to go on, of its records the first alone, and its report, of which a snapshot holds
+    /// so many records.
+    ///
+    /// # Errors
+    /// They cannot be read, or do not match.
+    pub fn read_report(folder: &RunFolder) -> Result<(Past, RunReport, u64), PastError> {
+        let (past, report, read) = Past::fold_report(folder)?;
+        let is_kept = read.is_long() && Past::write_report(folder, &report, &read);
+        Ok((past, report, if is_kept { read.last().0 } else { read.folded_records() }))
+    }
+
+    /// Makes a snapshot of the report of a run, which may go on meanwhile. False where there will be no more.
+    pub fn keep_report(folder: &RunFolder) -> bool {
+        Past::fold_report(folder).is_ok_and(|(_, report, read)| Past::write_report(folder, &report, &read))
+    }
+
+    fn write_report(folder: &RunFolder, report: &RunReport, read: &JournalRead) -> bool {
+        let write = || folder.write_snapshot(REPORT, read, |file| Ok(serde_json::to_writer(file, report)?));
+        // A copy is resumed nowhere. Without a snapshot a run goes on as well; its disk may be full.
+        !folder.is_copy() && write().unwrap_or(false)
+    }
+
+    fn fold_report(folder: &RunFolder) -> Result<(Past, RunReport, JournalRead), PastError> {
+        if let Some(read) = folder.read_behind(REPORT).map_err(RunError::from)?
+            && let Some(found) = Past::fold_read(folder, read)?
+        {
+            return Ok(found);
+        }
+        let found = Past::fold_read(folder, folder.read_journal().map_err(RunError::from)?)?;
+        Ok(found.expect("without a snapshot there is none that does not fit"))
+    }
+
+    /// None where the snapshot does not fit.
+    fn fold_read(folder: &RunFolder, read: JournalRead) -> Result<Option<(Past, RunReport, JournalRead)>, PastError> {
+        let past = Past::new(folder, folder.plan_now(read.headers())?, vec![read.first.clone()])?;
+        let empty = RunReport::new(&past.plan, past.pipeline(), past.task.as_deref());
+        let restored = match &read.folded {
+            None => Some(empty),
+            Some(folded) => empty.restore(folded),
+        };
+        let Some(mut report) = restored else { return Ok(None) };
+        for record in &read.records {
+            report.apply(record);
+        }
+        Ok(Some((past, report, read)))
     }
 
     /// A run whose records are read already.

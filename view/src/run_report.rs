@@ -8,11 +8,12 @@ mod row;
 mod usage;
 mod words;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use swarmc_plan::{Body, Gate, GateDefault, GateTimeout, OnFailure, Pipeline, Plan, RequestTimeout, StopStatus};
-use swarmc_runtime::{Event, Failure, Outcome, Record, RunStatus, Status, StepId};
+use swarmc_runtime::{Event, Failure, Outcome, Record, RunStatus, Status, StepId, pairs};
 
 use self::words::{add_usage, describe_failure};
 
@@ -22,8 +23,8 @@ use crate::approvals::OpenRequest;
 use crate::change::Change;
 use crate::team::Team;
 
-/// The rows of one run.
-#[derive(Clone, Debug, Default)]
+/// The rows of one run. What the plan says is in no snapshot of it.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct RunReport {
     /// The steps, in the order in which they began.
     pub rows: Vec<Row>,
@@ -41,31 +42,43 @@ pub struct RunReport {
     pub changed_ms: u64,
     /// How it ended; none where it goes on.
     pub finished: Option<RunStatus>,
+    #[serde(skip)]
     index: HashMap<StepId, usize>,
     /// For each step how often it is tried, and whether its failure counts as a skip.
+    #[serde(skip)]
     rules: HashMap<String, (u32, bool)>,
     /// The attempts in which an agent mends what failed, by step.
+    #[serde(skip)]
     mended: HashMap<String, u32>,
     /// The attempts after whose failure a person decides, by step.
+    #[serde(skip)]
     escalated: HashMap<String, u32>,
     /// The `stop`s of the pipeline, with how they end it, and its loops.
+    #[serde(skip)]
     stops: HashMap<String, StopStatus>,
+    #[serde(skip)]
     loops: HashSet<String>,
     /// What is asked, by the name of the gate or of the step that failed.
+    #[serde(skip)]
     pub gates: HashMap<String, Gate>,
     /// The declared swarm of a step, by the name of the step.
+    #[serde(skip)]
     swarms: HashMap<String, swarmc_plan::Swarm>,
     /// The swarms of the run's steps, in their last attempt.
+    #[serde(with = "pairs")]
     pub teams: HashMap<StepId, Team>,
     /// The open requests of agents, by number.
     pub approvals: BTreeMap<u32, OpenRequest>,
     /// What the run does with a request without an answer in time.
+    #[serde(skip)]
     on_timeout: Option<RequestTimeout>,
     /// What agents may do for the rest of the run: the agent's swarm, the agent, and the action in words.
-    pub always: HashSet<(Option<Arc<str>>, Arc<str>, String)>,
+    pub always: BTreeSet<(Option<Arc<str>>, Arc<str>, String)>,
     /// The steps that edges lead to, so that they have further turns.
+    #[serde(skip)]
     nodes: HashSet<String>,
     /// The round that each instance, and each loop, item and call, is in.
+    #[serde(with = "pairs")]
     current: HashMap<(u32, Option<Arc<str>>), u32>,
     /// The steps that are about to run again, with the attempts that they go on with.
     reopening: Vec<(StepId, u32, bool)>,
@@ -136,12 +149,20 @@ impl RunReport {
             teams: HashMap::new(),
             approvals: BTreeMap::new(),
             on_timeout: plan.policy.on_timeout,
-            always: HashSet::new(),
+            always: BTreeSet::new(),
             nodes,
             current: HashMap::new(),
             reopening: Vec::new(),
             unread: HashMap::new(),
         }
+    }
+
+    /// This report of no records, with what a snapshot has of the same plan's run; none where that is damaged.
+    pub(crate) fn restore(self, snapshot: &[u8]) -> Option<RunReport> {
+        let told: RunReport = serde_json::from_slice(snapshot).ok()?;
+        let index = told.rows.iter().enumerate().map(|(index, row)| (row.step.clone(), index)).collect();
+        let RunReport { rules, stops, loops, gates, mended, escalated, swarms, on_timeout, nodes, .. } = self;
+        Some(RunReport { index, rules, stops, loops, gates, mended, escalated, swarms, on_timeout, nodes, ..told })
     }
 
     /// Takes a record into account; what people are told of it.

@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::sync::Arc;
 
-use swarmc_runtime::TeamFact;
+use serde::{Deserialize, Serialize};
 use swarmc_runtime::swarm::{Answer, End, Phase, Purpose, SUPERVISOR};
 use swarmc_runtime::team::{ItemState, Life};
 use swarmc_runtime::{Content, Event, Usage};
+use swarmc_runtime::{TeamFact, pairs};
 
 use crate::change::SwarmChange;
 use crate::documents::{StepSwarm, SwarmAgent, SwarmUsage};
@@ -19,7 +20,7 @@ use crate::team_plan::Coordination;
 use crate::units::{format_count, format_number};
 
 /// The agents of one swarm.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Team {
     /// The agents, in the order in which they were spawned.
     pub mates: Vec<TeamAgent>,
@@ -33,13 +34,14 @@ pub struct Team {
     /// What all of its turns used.
     pub spent: Spent,
     /// Who wrote to whom, and how often: names of agents, `#CHANNEL`, `all` for all agents, `you` for people, `the run`.
+    #[serde(with = "pairs")]
     pub traffic: BTreeMap<(Arc<str>, Arc<str>), Traffic>,
     /// What it has besides where it has a coordinator.
     pub coordination: Option<Coordination>,
 }
 
 /// The messages from one to another.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Traffic {
     /// How many.
     pub count: u64,
@@ -48,7 +50,7 @@ pub struct Traffic {
 }
 
 /// What was used.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub struct Spent {
     /// How often a model was asked.
     pub turns: u64,
@@ -62,7 +64,7 @@ pub struct Spent {
 }
 
 /// One agent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct TeamAgent {
     /// Its name.
     pub name: Arc<str>,

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use swarmc_plan::{Body, Plan, Swarm};
 use swarmc_runtime::swarm::plan::{Item, TeamPlan};
 use swarmc_runtime::swarm::{LifeFacts, derive_life};
@@ -19,7 +20,7 @@ use crate::team::{Team, TeamAgent};
 use crate::units::format_count;
 
 /// What a swarm with a coordinator has besides its agents.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Coordination {
     /// The name of the coordinator.
     pub coordinator: Arc<str>,
@@ -44,7 +45,7 @@ pub struct Coordination {
 }
 
 /// A worktree of a team.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct TeamTree {
     /// Who merges it.
     pub manager: Arc<str>,
@@ -102,7 +103,7 @@ impl TeamTree {
 }
 
 /// Two agents that changed the same lines of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Conflict {
     /// The agents, in the order of their names.
     pub agents: [Arc<str>; 2],

@@ -89,10 +89,14 @@ impl State {
 }
 
 /// Maps whose keys are no texts, as lists of pairs in the order of the keys.
-pub(crate) mod pairs {
+pub mod pairs {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(crate) fn serialize<M, K, V, S>(map: &M, serializer: S) -> Result<S::Ok, S::Error>
+    /// Writes the pairs.
+    ///
+    /// # Errors
+    /// One of them cannot be written.
+    pub fn serialize<M, K, V, S>(map: &M, serializer: S) -> Result<S::Ok, S::Error>
     where
         for<'a> &'a M: IntoIterator<Item = (&'a K, &'a V)>,
         K: Ord + Serialize,
@@ -104,7 +108,11 @@ pub(crate) mod pairs {
         pairs.serialize(serializer)
     }
 
-    pub(crate) fn deserialize<'de, M, K, V, D>(deserializer: D) -> Result<M, D::Error>
+    /// Reads the pairs.
+    ///
+    /// # Errors
+    /// They are no such list.
+    pub fn deserialize<'de, M, K, V, D>(deserializer: D) -> Result<M, D::Error>
     where
         M: FromIterator<(K, V)>,
         K: Deserialize<'de>,

@@ -1,12 +1,13 @@
 //! The row of a step: where it stands, what it used, and why it ended so.
 
+use serde::{Deserialize, Serialize};
 use swarmc_runtime::{Content, Reused, SkipReason, Status, StepId, Usage};
 
 use super::words::describe_skip;
 use crate::documents::StepStatus;
 
 /// One step of one instance in one round. A run can have very many: what few of them have is kept apart.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Row {
     /// The step.
     pub step: StepId,
@@ -21,41 +22,60 @@ pub struct Row {
     /// When its last attempt ended, in milliseconds since 1970.
     pub ended_ms: u64,
     /// Why it was skipped.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub skip: Option<Box<SkipReason>>,
     /// Why the last attempt failed, in words.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub failure: Option<String>,
     /// The exit code of its last attempt.
     pub exit: Option<i32>,
     /// The end of the standard error of its last attempt.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub stderr: Box<str>,
     /// What its turns used, of all attempts.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub usage: Option<Box<Usage>>,
     /// The conversation that its provider keeps.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub session: Option<Box<str>>,
     /// The round of its instance that it belongs to.
     pub(super) round: u32,
     /// The agent that took the last turn in place of the step's own.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub fallback: Option<Box<str>>,
     /// The further turns in which answers were mended, of all attempts.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub repairs: u32,
     /// The attempts of its earlier turns, and those in which files were summed up.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(super) earlier: u32,
     /// The agent whose turn the attempt is in which files are summed up for the one after it.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub summarizer: Option<Box<str>>,
     /// The turns of a step that edges lead to or away from, and its envelopes.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub post: Option<Box<EnvelopeCounts>>,
     /// What a gate asks.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub question: Option<Box<Content>>,
     /// Why a `stop` of the pipeline ended it.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub message: Option<Box<Content>>,
     /// The earlier result that its last attempt took.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub reused: Option<Box<Reused>>,
     /// Why no earlier result took the place of its last attempt, in a run that looks for one.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub missed: Option<Box<str>>,
 }
 
+/// A snapshot has very many rows: what is as it begins is left out.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// What a step did with its envelopes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct EnvelopeCounts {
     /// The turns that ended well.
     pub turns: u32,
@@ -74,7 +94,7 @@ impl EnvelopeCounts {
 }
 
 /// Where a step stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum RowState {
     /// At work.
     Running,

@@ -35,6 +35,7 @@ mod requests;
 mod resume;
 mod reuse;
 mod services;
+mod snapshots;
 mod spawns;
 mod status_and_help;
 pub(crate) mod swarms;
@@ -66,7 +67,7 @@ use crate::io::children;
 use crate::io::control::Control;
 use crate::io::engine::keeping;
 use crate::io::executor::{self, FileWriter, ObserverHandle, Pool};
-use crate::io::home::{ATTEMPTS, Home, Lock, RunConfig, RunFolder};
+use crate::io::home::{ATTEMPTS, Home, Lock, RunConfig, RunFolder, SnapshotWriter};
 use crate::io::journal::{FileJournal, Journal};
 use crate::io::llm::Models;
 use crate::io::process::Poller;
@@ -272,6 +273,7 @@ fn start_in(
         stdin,
         process_env,
         state: State::new(Arc::new(graph)),
+        folded: 0,
         last: 0,
         clock: 0,
         first: FirstRecord::Recorded(Box::new(started)),
@@ -300,6 +302,8 @@ struct RunSetup<'a> {
     process_env: ProcessEnv,
     trees: Option<Worktrees>,
     state: State,
+    /// How many records the last snapshot of the run holds.
+    folded: u64,
     /// The number of the journal's last record.
     last: u64,
     /// The time of that record: time never goes back, even if the system clock does.
@@ -416,10 +420,15 @@ impl RunSetup<'_> {
                 agent_server.expect_former(of, living.token.as_deref(), living.tools.as_deref());
             }
         }
+        let mut records = Records::new(journal, last, clock, Time::System);
+        if world.is_real() && !is_remote {
+            let folder = folder.clone();
+            records.snapshots = Some(SnapshotWriter::new(self.folded, move || snapshots::keep_state(&folder)));
+        }
         let mut run_loop = Driver {
             evaluator,
             state,
-            records: Records::new(journal, last, clock, Time::System),
+            records,
             queue: InputQueue::new(receiver, stepwise),
             attempts: Attempts::new(Some(pool), held),
             requests: Requests::new(headless),
@@ -450,6 +459,8 @@ impl RunSetup<'_> {
             observer_handle.send_notice(format!("{survivors} left by the run: ended"));
         }
         if run_loop.state.final_status().is_some() {
+            run_loop.records.snapshots = None;
+            run_loop.outputs.folder.remove_snapshots();
             // It fails where no process was held, and then there is nothing to remove.
             let _ = std::fs::remove_dir_all(run_loop.outputs.folder.path.join(ATTEMPTS));
         }

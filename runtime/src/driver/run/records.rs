@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::io::home::SnapshotWriter;
 use crate::io::journal::{Durability, Journal};
 use crate::types::event::{Event, Record};
 
@@ -28,6 +29,8 @@ pub(super) struct Records {
     /// Why the run cannot go on.
     pub broken: Option<String>,
     time: Time,
+    /// What keeps snapshots of the journal; none of a run that no runner resumes.
+    pub snapshots: Option<SnapshotWriter>,
 }
 
 /// Where the time of a run comes from.
@@ -52,6 +55,7 @@ impl Records {
             fresh: Vec::new(),
             broken: None,
             time,
+            snapshots: None,
         }
     }
 
@@ -114,6 +118,9 @@ impl Records {
     /// The journal cannot be written.
     pub(super) fn flush(&mut self) -> Result<(), String> {
         let flushed = self.journal.as_mut().map_or(Ok(()), |journal| journal.flush());
+        if let Some(snapshots) = self.snapshots.as_mut().filter(|_| flushed.is_ok()) {
+            snapshots.note_record(self.seq);
+        }
         flushed.map_err(describe_error)
     }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use swarmc_plan::{Pipeline, Plan, Step};
 
 use super::engine::Seat;
+use super::snapshots::{Former, report_other};
 use super::{
     FirstRecord, HeldAttempts, Outcome, ProcessEnv, RunSetup, Worktrees, build_graph, build_redactions, create_poller,
     find_pipeline, is_part, limits, open_recorder, programs, reachable_pipelines, resolve_params, swarms,
@@ -23,11 +24,11 @@ use crate::io::control::Control;
 use crate::io::engine::keeping;
 use crate::io::home::{Home, Layout, Lock, RunFolder};
 use crate::io::input::Inputs;
-use crate::io::journal::{self, FileJournal};
+use crate::io::journal::FileJournal;
 use crate::io::shim::find_held;
 use crate::io::{orphan_processes, recording};
-use crate::types::error::{JournalError, RunError};
-use crate::types::event::{self, Content, Event, Record, StepId};
+use crate::types::error::RunError;
+use crate::types::event::{self, Content, Event, StepId};
 use crate::types::observer::Observer;
 use crate::types::swarm::TurnId;
 
@@ -82,21 +83,23 @@ pub(super) fn go_on(
     // Ahead of reading: from here on no other process writes into the journal.
     let lock = Lock::acquire_lock(&folder)?;
     let path = folder.journal_path();
-    let recovered = journal::read_journal(&path)?;
-    let records = recovered.records;
-    let Some(Record {
-        event: Event::RunStarted { pipeline: name, task, params: given, stored_params, stdin, commit, .. },
-        ..
-    }) = records.first()
+    // Every record of a run that is reopened, and of one whose driver has nothing but its records.
+    let has_snapshots = retry.is_none() && seat.is_none();
+    let mut former = if has_snapshots { Former::read(&folder)? } else { Former::read_all(&folder)? };
+    let mut folded = former.read.folded_records();
+    // The run goes on without it as well.
+    if has_snapshots && former.read.is_long() && former.keep(&folder).is_ok_and(|is_kept| is_kept) {
+        folded = former.read.last().0;
+    }
+    let Former { read, plan: former, graph: former_graph, mut state, files, .. } = former;
+    let Event::RunStarted { pipeline: name, task, params: given, stored_params, stdin, commit, .. } = &read.first.event
     else {
-        let what = "does not begin with the start of a run".to_owned();
-        return Err(JournalError::Empty { path, what }.into());
+        return Err(report_other(&folder));
     };
     let given = match stored_params {
         None => given.clone(),
         Some(stored) => read_params(&folder, stored)?,
     };
-    let (_, former) = folder.plan_of(&records)?;
     let mut facts = folder.read_config()?;
     if let Some(recording) = &facts.replay {
         return Err(RunError::Request(format!(
@@ -106,9 +109,8 @@ pub(super) fn go_on(
         )));
     }
     let former_pipeline = find_pipeline(&former, Some(name))?;
-    let concurrency = folder.concurrency(&records);
+    let concurrency = folder.concurrency(read.headers());
     let commit = commit.clone().or(facts.commit.take());
-    let former_graph = Arc::new(build_graph(&former, former_pipeline, task.as_deref(), concurrency)?);
     let plan = retry.and_then(|retry| retry.plan.as_ref()).unwrap_or(&former);
     let is_mended = !std::ptr::eq(plan, &former);
     let pipeline = find_pipeline(plan, Some(name))?;
@@ -131,9 +133,7 @@ pub(super) fn go_on(
         Some(_) => None,
         None => worktree_names::find_repository(plan, &graph, &process_env)?,
     };
-    // The records are about the plan that they were made with, whatever plan goes on.
-    let mut state = State::replay(Arc::clone(&former_graph), &records);
-    let was_reopened = reopen::is_reopened(&records);
+    let was_reopened = reopen::is_reopened(&read.records);
     if let Some(status) = state.final_status() {
         if let Some(target) = facts.record.as_ref().filter(|_| !was_reopened && recording::is_kept(&folder)) {
             // Its runner was killed when it had recorded the end, and not yet put the recording where it belongs.
@@ -152,7 +152,8 @@ pub(super) fn go_on(
         Some(retry) => {
             let former = reopen::Running { plan: &former, pipeline: former_pipeline, graph: &former_graph };
             let new = reopen::Running { plan, pipeline, graph: &graph };
-            let reopened = reopen::reopen(&folder.id, &records, (former, new), retry).map_err(RunError::Request)?;
+            let reopened =
+                reopen::reopen(&folder.id, &read.records, (former, new), retry).map_err(RunError::Request)?;
             if is_mended {
                 // The event that names it comes after it.
                 folder.store_text(&swarmc_plan::write_plan(plan))?;
@@ -175,12 +176,12 @@ pub(super) fn go_on(
         ));
     }
 
-    swarms::files::restore_files(&folder, &folder.layout(pipeline), &effective(&records))?;
-    if recovered.torn > 0 {
+    let (last, clock) = read.last();
+    swarms::files::restore_files(&folder, &folder.layout(pipeline), files, &effective(&read.records))?;
+    if read.torn > 0 {
         notices.push(format!(
-            "the journal ended in {} damaged bytes, which are ignored: it continues after record {}",
-            recovered.torn,
-            records.len()
+            "the journal ended in {} damaged bytes, which are ignored: it continues after record {last}",
+            read.torn
         ));
     }
     let layout = folder.layout(pipeline);
@@ -199,10 +200,9 @@ pub(super) fn go_on(
     notices.extend(describe_held(&held));
     notices.extend(survivors.map(|survivors| format!("{survivors} left by the last runner: ended")));
 
-    let last = records.len() as u64;
     let poller = create_poller()?;
     let (inputs, receiver) = Inputs::new(poller.inbox());
-    let (failed, end) = (sync_error_handler(&inputs), recovered.end);
+    let (failed, end) = (sync_error_handler(&inputs), read.end);
     let journal = match seat {
         None => FileJournal::append_to(&path, end, last, failed),
         Some(seat) => File::options()
@@ -224,8 +224,9 @@ pub(super) fn go_on(
         plan,
         process_env,
         state,
+        folded,
         last,
-        clock: records.last().map_or(0, |record| record.at),
+        clock,
         first,
         headless,
         held,

@@ -5,6 +5,7 @@ mod answers;
 mod inside;
 mod lent;
 mod reused;
+mod snapshots;
 mod trees;
 mod world;
 

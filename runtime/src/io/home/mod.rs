@@ -6,6 +6,7 @@
 mod folder;
 mod id;
 mod layout;
+mod snapshots;
 
 use std::fs::DirBuilder;
 use std::io;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 pub use folder::{RunFolder, Runner};
 pub use layout::Layout;
+pub use snapshots::{JournalRead, SnapshotWriter};
 
 pub(crate) use folder::{Lock, Part, RunConfig, cut_part, holds_lock};
 pub(crate) use layout::ATTEMPTS;

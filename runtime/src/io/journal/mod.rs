@@ -19,7 +19,7 @@ pub use follow::JournalFollower;
 pub(crate) use memory::CountingJournal;
 #[cfg(test)]
 pub(crate) use memory::MemoryJournal;
-pub(crate) use read::read_journal;
+pub(crate) use read::{Recovered, decode_line, read_journal, recover_behind};
 
 use crate::types::event::Record;
 

@@ -55,27 +55,32 @@ const PART: usize = 1 << 20;
 /// The records of a part of a journal.
 struct Part {
     records: Vec<Record>,
-    /// Where the last of them ends, in bytes of the journal.
+    /// Where the last of them ends.
     end: usize,
     /// Why no record follows; none where the part has no more lines.
     problem: Option<Result<&'static str, JournalError>>,
 }
 
 fn recover_records(path: &Path, bytes: &[u8]) -> Result<Recovered, JournalError> {
+    recover_behind(path, bytes, (0, 0))
+}
+
+/// The records in `bytes`, which follow so many bytes and records of the journal.
+pub(crate) fn recover_behind(path: &Path, bytes: &[u8], before: (u64, u64)) -> Result<Recovered, JournalError> {
     let filled = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let bytes = &bytes[..filled];
-    let mut recovered = Recovered::default();
-    for part in decode_parts(path, bytes) {
+    let mut recovered = Recovered { end: before.0, ..Recovered::default() };
+    for part in decode_parts(path, bytes, before) {
         recovered.records.extend(part.records);
-        recovered.end = part.end as u64;
+        recovered.end = before.0 + part.end as u64;
         let Some(problem) = part.problem else { continue };
-        let (problem, start, seq) = (problem?, part.end, recovered.records.len() as u64 + 1);
-        if let Some(records) = count_crlf_records(&bytes[start..]).filter(|_| start == 0) {
+        let (problem, start, seq) = (problem?, part.end, before.1 + recovered.records.len() as u64 + 1);
+        if let Some(records) = count_crlf_records(&bytes[start..]).filter(|_| recovered.end == 0) {
             return Err(JournalError::Converted { path: path.to_owned(), records });
         }
         if line::any_whole(&bytes[start + 1..]) {
-            let problem = problem.to_owned();
-            return Err(JournalError::Corrupt { path: path.to_owned(), line: seq, byte: start as u64, problem });
+            let (byte, problem) = (recovered.end, problem.to_owned());
+            return Err(JournalError::Corrupt { path: path.to_owned(), line: seq, byte, problem });
         }
         recovered.torn = (bytes.len() - start) as u64;
         break;
@@ -84,11 +89,11 @@ fn recover_records(path: &Path, bytes: &[u8]) -> Result<Recovered, JournalError>
 }
 
 /// Decodes a journal, a long one in as many parts as there are processors.
-fn decode_parts(path: &Path, bytes: &[u8]) -> Vec<Part> {
+fn decode_parts(path: &Path, bytes: &[u8], before: (u64, u64)) -> Vec<Part> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let size = bytes.len().div_ceil(processors).max(PART);
     let mut parts = Vec::new();
-    let (mut start, mut seq) = (0, 1);
+    let (mut start, mut seq) = (0, before.1 + 1);
     while start < bytes.len() {
         let least = (start + size).min(bytes.len());
         let end = memchr::memchr(b'\n', &bytes[least..]).map_or(bytes.len(), |length| least + length + 1);
@@ -96,7 +101,8 @@ fn decode_parts(path: &Path, bytes: &[u8]) -> Vec<Part> {
         seq += memchr::memchr_iter(b'\n', &bytes[start..end]).count() as u64;
         start = end;
     }
-    let decode = |(range, seq): (Range<usize>, u64)| decode_part(path, &bytes[..range.end], range.start, seq);
+    let decode =
+        |(range, seq): (Range<usize>, u64)| decode_part(path, &bytes[..range.end], range.start, (before.0, seq));
     std::thread::scope(|scope| {
         let mut parts = parts.into_iter();
         let first = parts.next();
@@ -119,15 +125,15 @@ fn decode_parts(path: &Path, bytes: &[u8]) -> Vec<Part> {
     })
 }
 
-/// Decodes the records from `start` on, of which the first has the number `seq`.
-fn decode_part(path: &Path, bytes: &[u8], start: usize, mut seq: u64) -> Part {
+/// Decodes the records from `start` on, of which the first has the number `seq`; `before` bytes of the journal come first.
+fn decode_part(path: &Path, bytes: &[u8], start: usize, (before, mut seq): (u64, u64)) -> Part {
     let mut part = Part { records: Vec::new(), end: start, problem: None };
     while part.end < bytes.len() {
         let Some(length) = memchr::memchr(b'\n', &bytes[part.end..]) else {
             part.problem = Some(Ok("it is cut short"));
             break;
         };
-        match decode_line(path, &bytes[part.end..part.end + length], seq, part.end as u64) {
+        match decode_line(path, &bytes[part.end..part.end + length], seq, before + part.end as u64) {
             Ok(Ok(record)) => part.records.push(record),
             Ok(Err(problem)) => part.problem = Some(Ok(problem)),
             Err(error) => part.problem = Some(Err(error)),
@@ -149,7 +155,7 @@ struct Head {
 }
 
 /// A record, what is wrong with its line, or why the whole journal cannot be read.
-pub(super) fn decode_line(
+pub(crate) fn decode_line(
     path: &Path,
     line: &[u8],
     seq: u64,

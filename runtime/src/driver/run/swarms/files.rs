@@ -4,8 +4,9 @@
 //! are for people; the journal is what counts, and a resumed run makes them anew from it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::super::driver::Driver;
@@ -37,10 +38,60 @@ impl Driver<'_> {
     }
 }
 
-/// Makes the files of all swarms anew.
+/// How long the files of swarms are, by their paths in the folder of the run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(in crate::driver::run) struct FileLengths(BTreeMap<PathBuf, u64>);
+
+impl FileLengths {
+    /// Adds what the lines of these records, which all count, take.
+    ///
+    /// # Errors
+    /// A text that one of them names cannot be read.
+    pub(in crate::driver::run) fn add(
+        &mut self,
+        folder: &RunFolder,
+        layout: &Layout,
+        records: &[Record],
+    ) -> Result<(), RunError> {
+        for record in records {
+            if let Event::SwarmStarted { swarm, .. } = &record.event {
+                let own = inside(folder, layout.swarm_folder(&swarm.step));
+                self.0.retain(|path, _| !path.starts_with(&own));
+            }
+            if let Some((path, line)) =
+                format_line(folder, layout, &record.event, record.at).map_err(RunError::Request)?
+            {
+                *self.0.entry(inside(folder, path)).or_default() += line.len() as u64;
+            }
+        }
+        Ok(())
+    }
+
+    /// The files as they were then; none where one of them is shorter now.
+    pub(in crate::driver::run) fn read(&self, folder: &RunFolder) -> Option<SwarmFiles> {
+        let read = |(path, length): (&PathBuf, &u64)| {
+            let path = folder.path.join(path);
+            let mut bytes = std::fs::read(&path).ok()?;
+            let length = usize::try_from(*length).ok().filter(|length| *length <= bytes.len())?;
+            bytes.truncate(length);
+            Some((path, bytes))
+        };
+        self.0.iter().map(read).collect()
+    }
+}
+
+fn inside(folder: &RunFolder, path: PathBuf) -> PathBuf {
+    path.strip_prefix(&folder.path).map(Path::to_owned).unwrap_or(path)
+}
+
+/// The files of swarms, by path.
+pub(in crate::driver::run) type SwarmFiles = BTreeMap<PathBuf, Vec<u8>>;
+
+/// Makes the files of all swarms anew: those that there were before these records, and what the records add.
 pub(in crate::driver::run) fn restore_files(
     folder: &RunFolder,
     layout: &Layout,
+    mut files: SwarmFiles,
     records: &[Record],
 ) -> Result<(), RunError> {
     let root = layout.swarms_folder();
@@ -48,7 +99,6 @@ pub(in crate::driver::run) fn restore_files(
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(RunError::io("remove", root)(error)),
         _ => {}
     }
-    let mut files: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
     for record in records {
         if let Event::SwarmStarted { swarm, .. } = &record.event {
             // Those of an earlier attempt.

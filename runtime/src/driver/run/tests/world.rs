@@ -94,6 +94,7 @@ impl World {
             stdin: None,
             process_env: ProcessEnv::new([pipeline], &facts.workspace, environment()).unwrap(),
             state: State::new(Arc::new(build_graph(plan, pipeline, None, 4).unwrap())),
+            folded: 0,
             last: 0,
             clock: 0,
             first: FirstRecord::New(vec![started(&folder.id)]),
