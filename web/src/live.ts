@@ -4,7 +4,7 @@
 import { computed, effect, signal } from "@preact/signals";
 import { getJson, runPath, unauthorized } from "./api.ts";
 import { markAllStale, markStale, Resource, RUNS, showResource } from "./resource.ts";
-import { openStream, type ServerEvent } from "./stream.ts";
+import { openStream, RECONNECT_MS, type ServerEvent } from "./stream.ts";
 import type { Health, Wait } from "./types.ts";
 
 /** How long a connection may be down before the page says so. */
@@ -117,8 +117,16 @@ export function followRun(run: string, onRunner: (gone: boolean) => void): () =>
   const onEnd = (): void => {
     close = null;
   };
+  let again: ReturnType<typeof setTimeout> | undefined;
+  // A run that is not there may be there in a moment: its first files are being copied from an engine.
+  const onRefusal = (): void => {
+    again = setTimeout(() => {
+      markStale(run);
+      openRunStream();
+    }, RECONNECT_MS);
+  };
   const openRunStream = (): void => {
-    close ??= openStream(`${runPath(run)}/events`, null, { onEvent, onConnection, onEnd });
+    close ??= openStream(`${runPath(run)}/events`, null, { onEvent, onConnection, onEnd, onRefusal });
   };
   // A run that had ended goes on when a person resumes it.
   const noteRunChange = (changed: string): void => {
@@ -130,6 +138,7 @@ export function followRun(run: string, onRunner: (gone: boolean) => void): () =>
   openRunStream();
   return () => {
     changeListeners.delete(noteRunChange);
+    clearTimeout(again);
     close?.();
     down.delete(run);
   };

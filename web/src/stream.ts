@@ -60,9 +60,11 @@ export interface StreamHandlers {
   onConnection(up: boolean): void;
   /** The server has ended the stream for good. */
   onEnd?(): void;
+  /** It has ended the stream because it refuses it. */
+  onRefusal?(): void;
 }
 
-const RECONNECT_MS = 1000;
+export const RECONNECT_MS = 1000;
 /** The server sends a comment every 15 s: a stream that is silent for longer is dead. */
 const SILENCE_MS = 40_000;
 
@@ -102,7 +104,10 @@ async function followStream(
       }
     } catch (error) {
       // A refusal does not pass by itself; everything else may.
-      if (error instanceof ApiError && error.status >= 400 && error.status < 500) return;
+      if (error instanceof ApiError && error.status >= 400 && error.status < 500) {
+        if (!stopped.aborted) handlers.onRefusal?.();
+        return;
+      }
     } finally {
       stopped.removeEventListener("abort", cancel);
       attempt.abort();
