@@ -4,6 +4,7 @@ mod agreed;
 mod answers;
 mod inside;
 mod lent;
+mod remote;
 mod reused;
 mod snapshots;
 mod trees;

@@ -75,6 +75,16 @@ impl World {
 
     /// Starts a run whose records go into this journal, and says where it is.
     pub(super) fn start_in(&self, plan: &Plan, journal: Box<dyn Journal>) -> (RunFolder, Result<Outcome, RunError>) {
+        self.start_elsewhere(plan, journal, None)
+    }
+
+    /// The same where its processes are held elsewhere.
+    pub(super) fn start_elsewhere(
+        &self,
+        plan: &Plan,
+        journal: Box<dyn Journal>,
+        remote: Option<Arc<dyn RemoteHolder>>,
+    ) -> (RunFolder, Result<Outcome, RunError>) {
         let pipeline = &plan.pipelines[0];
         let folder = self.home().publish(self.home().create().unwrap()).unwrap();
         let facts = RunConfig {
@@ -92,7 +102,10 @@ impl World {
             trees: None,
             params: BTreeMap::new(),
             stdin: None,
-            process_env: ProcessEnv::new([pipeline], &facts.workspace, environment()).unwrap(),
+            process_env: match ProcessEnv::new([pipeline], &facts.workspace, environment()).unwrap() {
+                here if remote.is_none() => here,
+                elsewhere => elsewhere.remote(),
+            },
             state: State::new(Arc::new(build_graph(plan, pipeline, None, 4).unwrap())),
             folded: 0,
             last: 0,
@@ -105,7 +118,7 @@ impl World {
             source: Source::Live,
             record: None,
             reuse: None,
-            remote: None,
+            remote,
         };
         let lock = Lock::acquire_lock(&folder).unwrap();
         let poller = create_poller().unwrap();
