@@ -39,7 +39,7 @@ pub use io::control::Control;
 pub use io::engine::{Engine, Mirror};
 pub use io::engine::{WorkerOptions, WorkerStop, serve_worker};
 pub use io::files::{AgentFiles, KeptFile, agent_status};
-pub use io::home::{Home, JournalRead, Layout, RunFolder, Runner, SnapshotWriter};
+pub use io::home::{Home, JournalRead, Layout, RunFolder, Runner, SNAPSHOTS, SnapshotWriter};
 pub use io::journal::JournalFollower;
 pub use io::orphan_processes::{LeftProcesses, end_survivors};
 pub use io::recording::{RECORDING_VERSION, Recording};

@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use hyper::body::{Body, Bytes, Frame};
-use swarmc_runtime::RunFolder;
+use swarmc_runtime::{RunFolder, SNAPSHOTS};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::handlers::files::open_beneath;
@@ -142,7 +142,9 @@ fn list_files(root: &Path) -> Vec<PathBuf> {
         for entry in std::fs::read_dir(root.join(&folder)).into_iter().flatten().flatten() {
             let (name, path) = (entry.file_name(), folder.join(entry.file_name()));
             let Ok(kind) = entry.file_type() else { continue };
-            if kind.is_dir() && depth < DEEPEST {
+            if kind.is_dir() && (depth >= DEEPEST || path == Path::new(SNAPSHOTS)) {
+                continue;
+            } else if kind.is_dir() {
                 open.push((path, depth + 1));
             } else if kind.is_file() && !LEFT_OUT.iter().any(|left| name.as_os_str() == *left) {
                 files.push(path);

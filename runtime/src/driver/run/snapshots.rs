@@ -1,5 +1,5 @@
-//! The state of a local run, kept beside its journal while the run goes on: who resumes a long run folds its last records
-//! alone.
+//! The state of a local run, kept beside its journal while the run goes on: a runner that resumes a long run folds its last
+//! records alone.
 //!
 //! ```text
 //!  journal ──► fold ──► snapshots/state ──► resume ◄── the records behind it

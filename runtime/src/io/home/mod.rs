@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 pub use folder::{RunFolder, Runner};
 pub use layout::Layout;
-pub use snapshots::{JournalRead, SnapshotWriter};
+pub use snapshots::{JournalRead, SNAPSHOTS, SnapshotWriter};
 
 pub(crate) use folder::{Lock, Part, RunConfig, cut_part, holds_lock};
 pub(crate) use layout::ATTEMPTS;

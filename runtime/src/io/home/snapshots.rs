@@ -1,4 +1,4 @@
-//! A fold of a journal, kept beside it: who folds a long journal again begins there, and reads the records behind it alone.
+//! A fold of a journal, kept beside it: a reader of a long journal begins with it, and reads the records behind it alone.
 //!
 //! ```text
 //! snapshots/NAME     {"build":…,"seq":…,"at":…,"end":…,"sum":…}   where in the journal it was made
@@ -11,7 +11,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -32,7 +32,7 @@ const LEAST: u64 = 20_000;
 const PART: u64 = 4;
 
 /// The folder of snapshots, in that of a run.
-const FOLDER: &str = "snapshots";
+pub const SNAPSHOTS: &str = "snapshots";
 
 /// The bytes ahead of a place that tell one journal from another: more than one record, as a rule.
 const NEIGHBOURHOOD: u64 = 4096;
@@ -145,10 +145,11 @@ impl RunFolder {
         let sum = sum_ahead(&File::open(self.journal_path())?, read.end)?;
         let place = Place { build: own_build().to_owned(), seq, at, end: read.end, sum };
         let path = self.snapshot_path(name);
-        create_private(&self.path.join(FOLDER), true)?;
+        create_private(&self.path.join(SNAPSHOTS), true)?;
         let draft = path.with_extension("draft");
         let written = (|| {
-            let mut file = Summed { file: BufWriter::new(File::create(&draft)?), sum: crc32fast::Hasher::new() };
+            let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+            let mut file = Summed { file: BufWriter::new(file), sum: crc32fast::Hasher::new() };
             serde_json::to_writer(&mut file, &place)?;
             file.write_all(b"\n")?;
             write(&mut file)?;
@@ -167,11 +168,11 @@ impl RunFolder {
     /// Removes all snapshots of the run.
     pub fn remove_snapshots(&self) {
         // What stays behind is removed with the run.
-        let _ = fs::remove_dir_all(self.path.join(FOLDER));
+        let _ = fs::remove_dir_all(self.path.join(SNAPSHOTS));
     }
 
     fn snapshot_path(&self, name: &str) -> PathBuf {
-        self.path.join(FOLDER).join(name)
+        self.path.join(SNAPSHOTS).join(name)
     }
 }
 
