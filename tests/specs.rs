@@ -145,16 +145,19 @@ fn specs_are_right_to_the_last_warning() {
 }
 
 #[test]
-fn the_readme_shows_a_spec_that_compiles() {
+fn the_readme_shows_specs_that_compile() {
     let readme =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).expect("there is a readme");
-    let (_, block) = readme.split_once("```kdl\n").expect("it shows a spec");
-    let (spec, _) = block.split_once("```").expect("the block ends");
-    let prompt = "Carry this plan out:\n\n<<output:planner>>\n";
-    let files =
-        [("spec.kdl", spec), ("prompts/implement.md", prompt)].map(|(path, text)| (path.to_owned(), text.to_owned()));
-    let compilation = compile("spec.kdl", &BTreeMap::from(files));
-    assert!(compilation.diagnostics.is_empty(), "{:#?}", compilation.diagnostics);
+    let blocks: Vec<&str> = readme.split("```kdl\n").skip(1).collect();
+    assert_eq!(blocks.len(), 2);
+    for block in blocks {
+        let (spec, _) = block.split_once("```").expect("the block ends");
+        let prompt = "Carry this plan out:\n\n<<output:planner>>\n";
+        let files = [("spec.kdl", spec), ("prompts/implement.md", prompt)];
+        let files = files.map(|(path, text)| (path.to_owned(), text.to_owned()));
+        let compilation = compile("spec.kdl", &BTreeMap::from(files));
+        assert!(compilation.diagnostics.is_empty(), "{:#?}", compilation.diagnostics);
+    }
 }
 
 #[test]

@@ -86,7 +86,7 @@ const PAGES: &[(&str, &[&str], Test)] = &[
     ("docs/rules.md", &["diff", "md", "rs", "yaml", "sh"], ("compiler/src/pages.rs", "mended_examples_raise_nothing")),
     ("docs/std.md", &["kdl"], ("src/docs.rs", "the_library_reference_is_current")),
     ("docs/json.md", &["json"], ("tests/schema.rs", "the_examples_of_the_manual_are_as_their_schemas_say")),
-    ("README.md", &["kdl"], ("tests/specs.rs", "the_readme_shows_a_spec_that_compiles")),
+    ("README.md", &["kdl"], ("tests/specs.rs", "the_readme_shows_specs_that_compile")),
 ];
 
 /// What programs print, and pictures: a page, words of the listing, and the test that holds it. Where the words are what a
