@@ -147,7 +147,7 @@ impl SpecUnderTest<'_> {
         if verdict.findings.is_empty() {
             let story = TestOutcome::new(self.plan, test, &rehearsal, &cast);
             verdict.findings = assertions::check_expectations(&story, snapshots);
-            verdict.findings.extend(cast.unused_fakes());
+            verdict.findings.extend(cast.unused_fakes(&story));
         }
         snapshots.finish_test(&verdict.name, verdict.findings.is_empty());
         verdict

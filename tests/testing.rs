@@ -210,6 +210,26 @@ fn a_fake_that_never_answers_fails_the_test() {
 }
 
 #[test]
+fn what_a_false_condition_skips_is_said_where_its_fake_and_its_value_are_missed() {
+    let spec = r#"
+workflow w
+pipeline main {
+    task review agent=codex { prompt "Review" }
+    task release { when "output.review == 'APPROVED'"; run echo released }
+    result release
+}
+test one {
+    fake review "APPROVED: it is small"
+    fake release "released"
+    expect { result equals=released }
+}
+"#;
+    let skipped = "`release` was skipped: its `when` is false";
+    let ended = Place::new(spec).swarmc(&["test"]).expect(3, &["this fake of `release` never answered", skipped], &[]);
+    assert_eq!(ended.out.matches(skipped).count(), 2, "{ended:#?}");
+}
+
+#[test]
 fn time_passes_for_nobody_and_timeouts_fire() {
     let late = format!("    fake plan attempt=1 delay=\"2m\" \"late\"\n{FAKES}");
     holds(&late, "step plan succeeded\n prompt build contains=\"1. Win\" lacks=late");

@@ -11,7 +11,7 @@ use swarmc_runtime::{RunStatus, Status, StepId};
 
 use super::Finding;
 use super::fakes::{FakeUse, format_times};
-use super::outcome::{TestOutcome, past_verb};
+use super::outcome::{Ended, TestOutcome, past_verb};
 use super::snapshot::{Snapshots, Taken};
 use super::teams::{Broken, check_team};
 use crate::change::text_diff;
@@ -108,6 +108,14 @@ impl Assertions<'_, '_> {
         notes
     }
 
+    /// The steps whose value the pipeline would have had, and why they did not run.
+    fn list_skipped_results(&self) -> String {
+        let results = self.story.plan.pipeline(&self.story.test.pipeline).into_iter().flat_map(|found| &found.result);
+        let skipped = results.flat_map(|name| self.story.step_ends(name)).filter(|end| end.status == Status::Skipped);
+        let line = |end: &Ended| Some(format!("`{}` was skipped: {}\n", end.step.label(), end.why.as_ref()?));
+        skipped.take(LISTED).filter_map(line).collect()
+    }
+
     /// Whether a step is a `stop`.
     fn is_stop(&self, step: &StepId) -> bool {
         let mut steps = self.story.plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps());
@@ -189,7 +197,7 @@ impl Assertions<'_, '_> {
         let fitting: Vec<&(usize, &FakeUse)> = all.iter().filter(|(_, asked)| asked.is_at(moment)).collect();
         if fitting.is_empty() {
             let notes = match all.len() {
-                0 => format!("`{name}` was never asked\n"),
+                0 => story.describe_absence(name),
                 count => format!("`{name}` was asked {}\n", format_times(count)),
             };
             return vec![self.make_finding(
@@ -234,7 +242,7 @@ impl Assertions<'_, '_> {
             return vec![self.make_finding(
                 "the pipeline has no value".to_owned(),
                 "nothing to look at",
-                self.list_failures(),
+                self.list_failures() + &self.list_skipped_results(),
             )];
         }
         let mut findings = Vec::new();

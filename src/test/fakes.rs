@@ -8,6 +8,7 @@ use swarmc_plan::{Body, Connection, GateDefault, Plan, Recorded, Step};
 use swarmc_runtime::{Answer, Asks, StepId, Turn};
 
 use super::Finding;
+use super::outcome::TestOutcome;
 
 /// A question of the run to an agent, a command or a person.
 #[derive(Debug)]
@@ -194,7 +195,7 @@ impl<'a> Fakes<'a> {
     }
 
     /// The fakes, and the texts of them, that nothing asked for.
-    pub(super) fn unused_fakes(&self) -> Vec<Finding> {
+    pub(super) fn unused_fakes(&self, story: &TestOutcome) -> Vec<Finding> {
         let mut findings = Vec::new();
         for (index, (fake, &used)) in self.test.fakes.iter().zip(&self.used).enumerate() {
             let name = &fake.step;
@@ -206,7 +207,7 @@ impl<'a> Fakes<'a> {
                     span: fake.span,
                     message: format!("this fake of `{name}` never answered"),
                     label: if earlier { "an earlier fake answers first" } else { "no request fits it" }.to_owned(),
-                    notes: self.describe_calls(fake),
+                    notes: self.describe_calls(fake, story),
                     help: Some(match earlier {
                         true => "the first `fake` that fits answers: put the more specific one first".to_owned(),
                         false => "correct when it answers, or remove it".to_owned(),
@@ -217,7 +218,7 @@ impl<'a> Fakes<'a> {
                     span: *span,
                     message: format!("this answer of `{name}` was never given"),
                     label: format!("the fake answered {}", format_times(used)),
-                    notes: self.describe_calls(fake),
+                    notes: self.describe_calls(fake, story),
                     help: Some("remove it".to_owned()),
                 });
             }
@@ -226,12 +227,12 @@ impl<'a> Fakes<'a> {
     }
 
     /// When a step was asked, in a line.
-    fn describe_calls(&self, fake: &Fake) -> String {
+    fn describe_calls(&self, fake: &Fake, story: &TestOutcome) -> String {
         let of = self.asked.iter().filter(|asked| asked.is_of(fake));
         let moments: Vec<String> = of.map(FakeUse::describe_moment).collect();
         let name = &fake.step;
         match moments.len() {
-            0 => format!("`{name}` was never asked\n"),
+            0 => story.describe_absence(name),
             1..=6 => format!("`{name}` was asked in {}\n", moments.join("; ")),
             count => format!("`{name}` was asked {count} times, first in {}\n", moments[..6].join("; ")),
         }

@@ -55,6 +55,14 @@ impl<'a> TestOutcome<'a> {
         self.step_ends(name).filter(|ended| ended.is_at(moment)).last()
     }
 
+    /// Why a step was asked for nothing, in a line.
+    pub(super) fn describe_absence(&self, name: &str) -> String {
+        match self.step_ends(name).last() {
+            Some(Ended { status: Status::Skipped, why: Some(why), .. }) => format!("`{name}` was skipped: {why}\n"),
+            _ => format!("`{name}` was never asked\n"),
+        }
+    }
+
     /// The ends of a step, of all rounds and items.
     pub(super) fn step_ends(&self, name: &str) -> impl Iterator<Item = &Ended<'a>> {
         self.steps.iter().filter(move |ended| *ended.step.name == *name)
