@@ -57,6 +57,10 @@ fn a_long_run_goes_on_from_its_snapshots() {
     whole[..text.len()].copy_from_slice(text.as_bytes());
     fs::write(&journal, &whole).expect("it can be written");
     place.swarmc(&["inspect"]).expect(0, &["succeeded"], &[]);
+    let run = folder.file_name().and_then(|name| name.to_str()).expect("its name is its id");
+    place.swarmc(&["resume"]).expect(2, &[], &["no run can be resumed"]);
+    place.swarmc(&["resume", run]).expect(2, &[], &["has ended"]);
+    assert!(!folder.join("snapshots").exists(), "a run that has ended needs none");
 }
 
 #[test]

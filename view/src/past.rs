@@ -66,7 +66,8 @@ impl Past {
     /// They cannot be read, or do not match.
     pub fn read_report(folder: &RunFolder) -> Result<(Past, RunReport, u64), PastError> {
         let (past, report, read) = Past::fold_report(folder)?;
-        let is_kept = read.is_long() && Past::write_report(folder, &report, &read);
+        // One that has ended goes on with all of its records, if it does.
+        let is_kept = report.finished.is_none() && read.is_long() && Past::write_report(folder, &report, &read);
         Ok((past, report, if is_kept { read.last().0 } else { read.folded_records() }))
     }
 

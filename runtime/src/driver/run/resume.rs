@@ -87,8 +87,9 @@ pub(super) fn go_on(
     let has_snapshots = retry.is_none() && seat.is_none();
     let mut former = if has_snapshots { Former::read(&folder)? } else { Former::read_all(&folder)? };
     let mut folded = former.read.folded_records();
-    // The run goes on without it as well.
-    if has_snapshots && former.read.is_long() && former.keep(&folder).is_ok_and(|is_kept| is_kept) {
+    // The run goes on without it as well; one that has ended does not go on here.
+    let pays = has_snapshots && former.state.final_status().is_none() && former.read.is_long();
+    if pays && former.keep(&folder).is_ok_and(|is_kept| is_kept) {
         folded = former.read.last().0;
     }
     let Former { read, plan: former, graph: former_graph, mut state, files, .. } = former;
