@@ -53,38 +53,22 @@ impl FileLengths {
         layout: &Layout,
         records: &[Record],
     ) -> Result<(), RunError> {
-        for record in records {
-            if let Event::SwarmStarted { swarm, .. } = &record.event {
-                let own = inside(folder, layout.swarm_folder(&swarm.step));
-                self.0.retain(|path, _| !path.starts_with(&own));
-            }
-            if let Some((path, line)) =
-                format_line(folder, layout, &record.event, record.at).map_err(RunError::Request)?
-            {
-                *self.0.entry(inside(folder, path)).or_default() += line.len() as u64;
-            }
-        }
-        Ok(())
+        fold_lines(&mut self.0, (folder, layout), records, |length, line| *length += line.len() as u64)
     }
 
     /// The files as they were then; none where one of them is shorter now.
     pub(in crate::driver::run) fn read(&self, folder: &RunFolder) -> Option<SwarmFiles> {
         let read = |(path, length): (&PathBuf, &u64)| {
-            let path = folder.path.join(path);
-            let mut bytes = std::fs::read(&path).ok()?;
+            let mut bytes = std::fs::read(folder.path.join(path)).ok()?;
             let length = usize::try_from(*length).ok().filter(|length| *length <= bytes.len())?;
             bytes.truncate(length);
-            Some((path, bytes))
+            Some((path.clone(), bytes))
         };
         self.0.iter().map(read).collect()
     }
 }
 
-fn inside(folder: &RunFolder, path: PathBuf) -> PathBuf {
-    path.strip_prefix(&folder.path).map(Path::to_owned).unwrap_or(path)
-}
-
-/// The files of swarms, by path.
+/// The files of swarms, by their paths in the folder of the run.
 pub(in crate::driver::run) type SwarmFiles = BTreeMap<PathBuf, Vec<u8>>;
 
 /// Makes the files of all swarms anew: those that there were before these records, and what the records add.
@@ -99,21 +83,34 @@ pub(in crate::driver::run) fn restore_files(
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(RunError::io("remove", root)(error)),
         _ => {}
     }
-    for record in records {
-        if let Event::SwarmStarted { swarm, .. } = &record.event {
-            // Those of an earlier attempt.
-            let own = layout.swarm_folder(&swarm.step);
-            files.retain(|path, _| !path.starts_with(&own));
-        }
-        if let Some((path, line)) = format_line(folder, layout, &record.event, record.at).map_err(RunError::Request)? {
-            files.entry(path).or_default().extend(line);
-        }
-    }
+    fold_lines(&mut files, (folder, layout), records, |lines: &mut Vec<u8>, line| lines.extend(line))?;
     for (path, lines) in files {
+        let path = folder.path.join(path);
         if let Some(folder) = path.parent() {
             create_private(folder, true).map_err(RunError::io("create", folder))?;
         }
         std::fs::write(&path, lines).map_err(RunError::io("write", path))?;
+    }
+    Ok(())
+}
+
+/// Adds the lines of these records, which all count, to the files that they belong to.
+fn fold_lines<T: Default>(
+    files: &mut BTreeMap<PathBuf, T>,
+    (folder, layout): (&RunFolder, &Layout),
+    records: &[Record],
+    add: impl Fn(&mut T, &[u8]),
+) -> Result<(), RunError> {
+    let inside = |path: PathBuf| path.strip_prefix(&folder.path).map(Path::to_owned).unwrap_or(path);
+    for record in records {
+        if let Event::SwarmStarted { swarm, .. } = &record.event {
+            // Those of an earlier attempt.
+            let own = inside(layout.swarm_folder(&swarm.step));
+            files.retain(|path, _| !path.starts_with(&own));
+        }
+        if let Some((path, line)) = format_line(folder, layout, &record.event, record.at).map_err(RunError::Request)? {
+            add(files.entry(inside(path)).or_default(), &line);
+        }
     }
     Ok(())
 }
