@@ -10,7 +10,7 @@
 //! of another journal counts as none. None is used of a run that was reopened: what that takes back may lie in the fold.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, BufRead as _, BufReader, BufWriter, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -111,17 +111,14 @@ impl RunFolder {
         let Some((place, folded)) = read_file(&self.snapshot_path(name)) else { return Ok(None) };
         let path = self.journal_path();
         let failed = |source| JournalError::Io { path: path.clone(), source };
-        let Ok(mut file) = File::open(&path) else { return Ok(None) };
+        let Ok(file) = File::open(&path) else { return Ok(None) };
         if place.build != own_build() || !sum_ahead(&file, place.end).is_ok_and(|sum| sum == place.sum) {
             return Ok(None);
         }
         let mut line = Vec::new();
         BufReader::new(&file).read_until(b'\n', &mut line).map_err(failed)?;
         let Ok(first) = decode_line(&path, line.strip_suffix(b"\n").unwrap_or(&line), 1, 0)? else { return Ok(None) };
-        let mut bytes = Vec::new();
-        let read = file.seek(SeekFrom::Start(place.end)).and_then(|_| file.read_to_end(&mut bytes));
-        read.map_err(failed)?;
-        let Recovered { records, end, torn } = recover_behind(&path, &bytes, (place.end, place.seq))?;
+        let Recovered { records, end, torn } = recover_behind(&path, (place.end, place.seq))?;
         if records.iter().any(takes_back) {
             return Ok(None);
         }

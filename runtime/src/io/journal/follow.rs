@@ -3,12 +3,12 @@
 //! Invariant: what is not whole yet is read again the next time; nothing is written.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
 use super::line;
-use super::read::decode_line;
+use super::read::{decode_line, judge_settled, wrap_error};
 use crate::types::error::JournalError;
 use crate::types::event::Record;
 
@@ -39,25 +39,17 @@ impl JournalFollower {
         let file = self.open()?;
         let mut first = [0];
         // The runner allocates zeros ahead of what it writes.
-        let read = file.read_at(&mut first, self.end).map_err(|source| self.wrap_error(source))?;
+        let read = file.read_at(&mut first, self.end).map_err(|source| wrap_error(&self.path, source))?;
         Ok(read > 0 && first != [0])
     }
 
     /// The journal, which must be as long as what was read of it.
     fn open(&self) -> Result<File, JournalError> {
-        let file = File::open(&self.path).map_err(|source| self.wrap_error(source))?;
-        let length = file.metadata().map_err(|source| self.wrap_error(source))?.len();
+        let file = File::open(&self.path).map_err(|source| wrap_error(&self.path, source))?;
+        let length = file.metadata().map_err(|source| wrap_error(&self.path, source))?.len();
         match length < self.end {
             true => Err(self.report_damage("it is shorter than it was")),
             false => Ok(file),
-        }
-    }
-
-    fn wrap_error(&self, source: std::io::Error) -> JournalError {
-        let path = self.path.clone();
-        match source.kind() {
-            ErrorKind::NotFound => JournalError::Missing { path },
-            _ => JournalError::Io { path, source },
         }
     }
 
@@ -74,10 +66,19 @@ impl JournalFollower {
     /// # Errors
     /// As [`poll`](JournalFollower::poll).
     pub fn poll_sums(&mut self) -> Result<Vec<(Record, u32)>, JournalError> {
-        let mut file = self.open()?;
-        let mut bytes = Vec::new();
-        let read = file.seek(SeekFrom::Start(self.end)).and_then(|_| file.take(MOST).read_to_end(&mut bytes));
-        read.map_err(|source| self.wrap_error(source))?;
+        let file = self.open()?;
+        let start = self.end;
+        let read = move || {
+            let mut bytes = Vec::new();
+            (&file).seek(SeekFrom::Start(start))?;
+            (&file).take(MOST).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        judge_settled(&self.path.clone(), read, |bytes| self.take_records(bytes))
+    }
+
+    /// The records that are whole in `bytes`, each with its checksum; they are what follows the end.
+    fn take_records(&mut self, bytes: &[u8]) -> Result<Vec<(Record, u32)>, JournalError> {
         let mut records = Vec::new();
         let mut start = 0;
         while let Some(length) = memchr::memchr(b'\n', &bytes[start..]) {
@@ -113,7 +114,7 @@ impl JournalFollower {
 mod tests {
     use super::super::line::encode;
     use super::*;
-    use crate::types::event::Event;
+    use crate::types::event::{Event, StepId};
 
     fn record(seq: u64) -> Vec<u8> {
         let mut line = Vec::new();
@@ -158,5 +159,36 @@ mod tests {
         assert_eq!(follower.poll().expect("the first line is whole").len(), 1);
         let found = follower.poll();
         assert!(matches!(found, Err(JournalError::Corrupt { line: 2, .. })), "{found:?}");
+    }
+
+    /// A runner writes over the zeros ahead of it while its journal is read.
+    #[test]
+    fn a_journal_is_whole_while_it_is_written() {
+        use crate::io::journal::{FileJournal, Journal};
+        let folder = tempfile::TempDir::new().expect("a folder can be made");
+        let text = "x".repeat(300);
+        for number in 0..30 {
+            let path = folder.path().join(number.to_string());
+            let mut journal = FileJournal::create(&path, |error| panic!("{error}")).expect("it can be made");
+            let is_written = std::sync::atomic::AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| {
+                        while !is_written.load(std::sync::atomic::Ordering::Relaxed) {
+                            let mut follower = JournalFollower::new(path.clone());
+                            follower.poll().expect("it is whole");
+                            follower.poll().expect("it is whole");
+                        }
+                    });
+                }
+                for seq in 1..=500_u64 {
+                    let step = StepId::new(&text[..seq as usize * 7 % 300], 1, 1);
+                    let event = Event::ConditionJudged { step, holds: true, error: None };
+                    journal.append(&Record { seq, at: seq, event });
+                    journal.flush().expect("it can be written");
+                }
+                is_written.store(true, std::sync::atomic::Ordering::Relaxed);
+            });
+        }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Invariant: only what follows the last whole record may be damaged. Anything else is refused, and nothing is written.
 
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 
@@ -25,22 +26,66 @@ pub(crate) struct Recovered {
 
 /// Reads the journal at `path`, which holds a record at least.
 pub(crate) fn read_journal(path: &Path) -> Result<Recovered, JournalError> {
-    let bytes = std::fs::read(path).map_err(|source| match source.kind() {
-        ErrorKind::NotFound => JournalError::Missing { path: path.to_owned() },
-        _ => JournalError::Io { path: path.to_owned(), source },
-    })?;
-    let recovered = recover_records(path, &bytes)?;
+    let recovered = recover_behind(path, (0, 0))?;
     if !recovered.records.is_empty() {
         return Ok(recovered);
     }
+    let length = std::fs::metadata(path).map_err(|source| wrap_error(path, source))?.len();
     // A run has its name only when its first record is written: a person, a program or a loss of power removed the
     // record.
-    let what = match (bytes.len(), recovered.torn) {
+    let what = match (length, recovered.torn) {
         (0, _) => "is empty".to_owned(),
         (length, 0) => format!("holds {length} zeros and nothing else"),
         (_, torn) => format!("holds {torn} damaged bytes and no whole record"),
     };
     Err(JournalError::Empty { path: path.to_owned(), what })
+}
+
+/// The records of the journal at `path` that follow its first bytes and records, so many of each.
+pub(crate) fn recover_behind(path: &Path, before: (u64, u64)) -> Result<Recovered, JournalError> {
+    let read = || {
+        let mut bytes = Vec::new();
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(before.0))?;
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    judge_settled(path, read, |bytes| recover_records(path, bytes, before))
+}
+
+/// What `judge` makes of a part of the journal at `path` that `read` reads. Damage counts when it is read twice: a runner
+/// writes over the zeros ahead of it, and a read at that moment may find a page that is written behind one that is not.
+pub(super) fn judge_settled<T>(
+    path: &Path,
+    read: impl Fn() -> std::io::Result<Vec<u8>>,
+    mut judge: impl FnMut(&[u8]) -> Result<T, JournalError>,
+) -> Result<T, JournalError> {
+    let read = || read().map_err(|source| wrap_error(path, source));
+    let mut bytes = read()?;
+    loop {
+        let judged = judge(&bytes);
+        if !matches!(judged, Err(JournalError::Corrupt { .. })) {
+            return judged;
+        }
+        let again = read()?;
+        if again.starts_with(trim_zeros(&bytes)) {
+            return judged;
+        }
+        bytes = again;
+    }
+}
+
+pub(super) fn wrap_error(path: &Path, source: std::io::Error) -> JournalError {
+    let path = path.to_owned();
+    match source.kind() {
+        ErrorKind::NotFound => JournalError::Missing { path },
+        _ => JournalError::Io { path, source },
+    }
+}
+
+/// The bytes ahead of the zeros at their end.
+fn trim_zeros(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1)]
 }
 
 /// How many lines are whole records once the CR at their end is gone; none where the first is not.
@@ -61,14 +106,9 @@ struct Part {
     problem: Option<Result<&'static str, JournalError>>,
 }
 
-fn recover_records(path: &Path, bytes: &[u8]) -> Result<Recovered, JournalError> {
-    recover_behind(path, bytes, (0, 0))
-}
-
 /// The records in `bytes`, which follow so many bytes and records of the journal.
-pub(crate) fn recover_behind(path: &Path, bytes: &[u8], before: (u64, u64)) -> Result<Recovered, JournalError> {
-    let filled = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-    let bytes = &bytes[..filled];
+fn recover_records(path: &Path, bytes: &[u8], before: (u64, u64)) -> Result<Recovered, JournalError> {
+    let bytes = trim_zeros(bytes);
     let mut recovered = Recovered { end: before.0, ..Recovered::default() };
     for part in decode_parts(path, bytes, before) {
         recovered.records.extend(part.records);
@@ -275,7 +315,7 @@ mod tests {
             // As it is cut, with the zeros that a lost block leaves, and with garbage.
             for (garbage, torn) in [("", length - end), ("\0\0\0\0", length - end), ("\0\u{7f}", length - end + 2)] {
                 let bytes = [&whole[..length], garbage.as_bytes()].concat();
-                let recovered = recover_records(&path, &bytes).unwrap();
+                let recovered = recover_records(&path, &bytes, (0, 0)).unwrap();
                 assert_eq!(recovered.records, records[..lines], "cut at {length}");
                 assert_eq!((recovered.end, recovered.torn), (end as u64, torn as u64), "cut at {length}");
             }
@@ -313,11 +353,11 @@ mod tests {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1;
             let line = bytes[..at].iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
-            match recover_records(&path, &damaged) {
+            match recover_records(&path, &damaged, (0, 0)) {
                 Err(JournalError::Corrupt { line: found, .. }) => assert_eq!(found, line),
                 other => panic!("{other:?}"),
             }
-            let torn = recover_records(&path, &bytes[..at]).unwrap();
+            let torn = recover_records(&path, &bytes[..at], (0, 0)).unwrap();
             assert_eq!(torn.records.len() as u64, line - 1);
             assert_eq!(torn.end + torn.torn, at as u64);
         }
@@ -335,7 +375,7 @@ mod tests {
             let mut damaged = whole.clone();
             damaged[position] ^= 0x11;
             let line = starts.iter().filter(|&&start| start <= position).count();
-            match recover_records(&path, &damaged) {
+            match recover_records(&path, &damaged, (0, 0)) {
                 Err(JournalError::Corrupt { line: found, byte, .. }) => {
                     assert_eq!((found, byte), (line as u64, starts[line - 1] as u64), "byte {position}");
                 }
@@ -345,7 +385,7 @@ mod tests {
         let mut damaged = whole.clone();
         damaged[starts[3] + 20] ^= 0x11;
         assert_eq!(
-            recover_records(&path, &damaged).unwrap().records.len(),
+            recover_records(&path, &damaged, (0, 0)).unwrap().records.len(),
             3,
             "damage in the last line is a torn tail"
         );
@@ -358,11 +398,41 @@ mod tests {
             format!("{{\"crc\":\"{:08x}\",{body}\n", crc32fast::hash(body.as_bytes()))
         };
         let newer = line(r#"{"seq":1,"at":1,"event":"run_begun","version":99,"what":"ever"}"#);
-        let error = recover_records(Path::new("j"), newer.as_bytes()).unwrap_err().to_string();
+        let error = recover_records(Path::new("j"), newer.as_bytes(), (0, 0)).unwrap_err().to_string();
         assert_eq!(error, "journal `j` has version 99, but this swarmc reads up to 1: update swarmc");
         let gap = line(r#"{"seq":2,"at":1,"event":"run_resumed"}"#);
-        let error = recover_records(Path::new("j"), gap.as_bytes()).unwrap_err().to_string();
+        let error = recover_records(Path::new("j"), gap.as_bytes(), (0, 0)).unwrap_err().to_string();
         assert!(error.contains("line 1 (byte 0): it is record 2 where record 1 belongs"), "{error}");
+    }
+
+    /// Both are read; what they are judged to be, and how often something was read.
+    fn judge_both(first: &[u8], second: &[u8]) -> (Result<usize, JournalError>, usize) {
+        let reads = std::cell::Cell::new(0);
+        let read = || {
+            reads.set(reads.get() + 1);
+            Ok(if reads.get() == 1 { first.to_owned() } else { second.to_owned() })
+        };
+        let path = Path::new("j");
+        let judged = judge_settled(path, read, |bytes| Ok(recover_records(path, bytes, (0, 0))?.records.len()));
+        (judged, reads.get())
+    }
+
+    #[test]
+    fn damage_counts_when_it_is_read_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        journal(&path, 4, true);
+        let whole = std::fs::read(&path).unwrap();
+        // The third line was still zeros when it was read, and the fourth one was there.
+        let lines: Vec<&[u8]> = whole.split_inclusive(|&byte| byte == b'\n').collect();
+        let early = [lines[0], lines[1], &vec![0; lines[2].len()], lines[3]].concat();
+        assert!(matches!(judge_both(&whole, b""), (Ok(4), 1)));
+        assert!(matches!(judge_both(&early, &whole), (Ok(4), 2)));
+        let grown = [&early, &[b'x'; 9][..], &[0; 9]].concat();
+        for damaged in [&early, &grown] {
+            let found = judge_both(&early, damaged);
+            assert!(matches!(found, (Err(JournalError::Corrupt { line: 3, .. }), 2)), "{found:?}");
+        }
     }
 
     #[test]
