@@ -173,7 +173,7 @@ fn scrubbed(text: &str) -> String {
         let is_id = |word: &str| {
             let parts: Vec<&str> = word.split('-').collect();
             let digits = |part: &str, count: usize| part.len() == count && part.bytes().all(|b| b.is_ascii_digit());
-            matches!(parts[..], [day, time, mark] if digits(day, 8) && digits(time, 6) && mark.len() == 4)
+            matches!(parts[..], [day, time, mark] if digits(day, 8) && digits(time, 6) && mark.len() == 6)
         };
         let core = word.trim_end_matches([':', ',', ';']);
         let seconds =
@@ -199,8 +199,8 @@ fn scrubbed(text: &str) -> String {
 
 #[test]
 fn runs_and_times_are_scrubbed_and_the_rest_is_not() {
-    assert_eq!(scrubbed("run 20261122-090000-ab1x: ok in 1.25s\n a  b\n"), "run RUN: ok in TIME\n a  b\n");
-    assert_eq!(scrubbed("log: ~/runs/20261122-090000-ab1x/a.out"), "log: ~/runs/RUN/a.out\n");
+    assert_eq!(scrubbed("run 20261122-090000-ab1x4t: ok in 1.25s\n a  b\n"), "run RUN: ok in TIME\n a  b\n");
+    assert_eq!(scrubbed("log: ~/runs/20261122-090000-ab1x4t/a.out"), "log: ~/runs/RUN/a.out\n");
     assert!(fits("a\n…\nc\n", "a\nb\nb\nc\n") && fits("a\n", "a\n") && fits("…\nb\n…\n", "x\nb\ny\n"));
     assert!(!fits("a\n…\nc\n", "a\nb\n") && !fits("a\n", "a\nb\n") && !fits("b\n…\n", "a\nb\n"));
 }

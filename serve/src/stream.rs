@@ -378,7 +378,7 @@ mod tests {
 
     #[test]
     fn positions_are_read_as_they_are_written() {
-        let text = "20261122-021131-d73n=4112-5d0c0d6f,20261122-021547-4vjf=0-00000000";
+        let text = "20261122-021131-d73nt7=4112-5d0c0d6f,20261122-021547-4vjf3r=0-00000000";
         let positions: Positions = text.parse().expect("positions");
         assert_eq!((positions.to_string().as_str(), positions.0.len()), (text, 2));
         for wrong in ["", "a", "a=", "a=4112", "a=0-00000000,"] {

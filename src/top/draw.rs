@@ -97,7 +97,7 @@ impl Picture<'_> {
         };
         let until = if self.is_running { self.now } else { self.run.report.changed_ms };
         let totals = format_totals(&self.run.report, until);
-        let text = format!(" {}  {}  {state}  {totals}", self.run.past.plan.workflow, self.run.folder.id);
+        let text = format!(" {}  {state}  {}  {totals}", self.run.past.plan.workflow, self.run.folder.id);
         self.write_line(buffer, area, &text, Style::new().add_modifier(Modifier::REVERSED));
     }
 

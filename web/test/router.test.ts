@@ -7,7 +7,7 @@ const ROUTES: [string, Route][] = [
   ["#/?q=fix+it", { page: "runs", search: "fix it" }],
   ["#/waits", { page: "waits" }],
   ["#/new", { page: "new" }],
-  ["#/run/20261127-131555-8k2m", runRoute("20261127-131555-8k2m")],
+  ["#/run/20261127-131555-8k2m2s", runRoute("20261127-131555-8k2m2s")],
   ["#/run/R/graph", runRoute("R", { view: "graph" })],
   [
     "#/run/R/steps?state=failed,waiting&q=a%2Fb",
