@@ -87,8 +87,8 @@ fn describe_gate(report: &RunReport, row: &Row, read: impl Fn(&Content) -> Optio
 
 fn describe_expiry(timeout: &GateTimeout, since: u64, now: u64) -> String {
     let what = match &timeout.then {
-        GateDefault::Option(option) => format!("answered `{option}`"),
-        GateDefault::Fail => "fails".to_owned(),
+        GateDefault::Option(option) => format!("answers `{option}`"),
+        GateDefault::Fail => "fails the gate".to_owned(),
     };
-    format!("{what} {} by `on-timeout`", format_due(since.saturating_add(timeout.after_ms), now))
+    format!("`on-timeout` {what} {}", format_due(since.saturating_add(timeout.after_ms), now))
 }

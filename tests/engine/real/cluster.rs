@@ -140,6 +140,8 @@ impl Node {
             ("RESTATE_DISABLE_TELEMETRY", "true"),
             ("DO_NOT_TRACK", "1"),
             ("RESTATE_LOG_DISABLE_ANSI_CODES", "true"),
+            // It leaves folders there when it is killed.
+            ("TMPDIR", &folder.to_string_lossy()),
         ];
         let server = installed().join("bin/restate-server").to_string_lossy().into_owned();
         let base = folder.join("restate").join(&name).to_string_lossy().into_owned();
