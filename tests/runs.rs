@@ -422,7 +422,7 @@ pipeline main {
     place.swarmc(&["run", "timed.kdl"]).expect(3, &[], &["? one waits for an answer", "one: failed"]);
     place.write("timed.kdl", &timed.replace("300ms", "1h"));
     let (mut child, _) = place.until(&["run", "timed.kdl"], "swarmc approve");
-    place.swarmc(&["approve", "last"]).expect(0, &["? gate one, since ", ", fails in 59m 5"], &[]);
+    place.swarmc(&["approve", "last"]).expect(0, &["? gate one, since ", "fails the gate in 59m 5"], &[]);
     child.kill().expect("it runs");
     child.wait().expect("it ends");
     std::fs::remove_file(place.work().join("there")).expect("it is there");

@@ -149,6 +149,8 @@ codes! {
     DeadOutput = "SW212" "dead-output" Warning Strict;
     /// The older notation.
     LegacyDirective = "SW213" "legacy-directive" Warning;
+    /// The free text of an agent, compared with a text.
+    FreeTextCompared = "SW214" "free-text-compared" Warning;
     /// Steps that wait for each other.
     Cycle = "SW301" "cycle" Error;
     /// A step that never runs.

@@ -1,4 +1,4 @@
-//! SW203, SW204, SW205 and SW206: values that are read as something they are not.
+//! SW203, SW204, SW205, SW206 and SW214: values that are read as something they are not.
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -14,6 +14,7 @@ pub(super) const CODES: &[Code] = &[
     Code::TypeMismatch,
     Code::UntypedFieldAccess,
     Code::TemplateError,
+    Code::FreeTextCompared,
 ];
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {

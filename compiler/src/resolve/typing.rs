@@ -74,7 +74,8 @@ fn infer_pipeline(
     for step in &pipeline.steps {
         let declared = step.ast.output.kind.as_ref().map(|kind| types.resolve(kind, lookup));
         let one = declared.clone().unwrap_or_else(|| infer_body(step, typing, lookup));
-        known.steps.push(&step.ast.name, infer_output(step, one.clone(), Type::ANY), step.list.is_some());
+        let is_free = declared.is_none() && matches!(step.body, Body::Prompt(_));
+        known.steps.push(&step.ast.name, infer_output(step, one.clone(), Type::ANY), step.list.is_some(), is_free);
         one_item.push(one);
         known.declared.push(declared);
         known.items.push(Type::ANY);

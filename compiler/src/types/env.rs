@@ -51,6 +51,8 @@ struct StepType {
     output: Type,
     /// Whether it runs once for each item of a list.
     each: bool,
+    /// Whether its output is whatever an agent says.
+    is_free: bool,
 }
 
 /// The types of a pipeline's own parameters, by name.
@@ -60,10 +62,10 @@ pub(crate) struct ParamTypes {
 }
 
 impl StepTypes {
-    /// Adds a step, in the order of the model's indices.
-    pub(crate) fn push(&mut self, name: &Name, output: Type, each: bool) {
+    /// Adds a step, in the order of the model's indices; `is_free` says that its output is whatever an agent says.
+    pub(crate) fn push(&mut self, name: &Name, output: Type, each: bool, is_free: bool) {
         self.by_plain.entry(normalize_name(&name.value)).or_insert(self.list.len());
-        self.list.push(StepType { name: name.value.clone(), span: name.span, output, each });
+        self.list.push(StepType { name: name.value.clone(), span: name.span, output, each, is_free });
     }
 
     pub(crate) fn set(&mut self, step: usize, output: Type) {
@@ -194,6 +196,13 @@ impl Env<'_> {
             Root::Run | Root::Task | Root::Stdin => bare("text"),
             Root::Context | Root::Inbox | Root::Shared | Root::Team | Root::Plan => bare("this"),
         }
+    }
+
+    /// The step of which a path reads whatever an agent says: its name and place.
+    pub(crate) fn find_free(&self, path: &Path) -> Option<(&str, Span)> {
+        let is_output = matches!(path.root, Root::Output | Root::Previous | Root::Input) && path.fields().is_empty();
+        let step = self.find_step(path.root, path.name()).filter(|step| is_output && step.is_free && !step.each)?;
+        Some((&step.name, step.span))
     }
 
     fn find_step(&self, root: Root, name: Option<&str>) -> Option<&StepType> {

@@ -78,6 +78,8 @@ impl Checker<'_> {
 
     fn check_equality(&mut self, whole: &Expr, left: (&Expr, &Kind), right: (&Expr, &Kind), differs: bool) {
         self.choice_compared(left, right, differs);
+        self.check_free_text(left.0, right.0, differs);
+        self.check_free_text(right.0, left.0, differs);
         for ((side, kind), (word, _)) in [(left, right), (right, left)] {
             if let (Kind::Enum(words), Some(text)) = (kind, word.as_text()) {
                 if !words.words.iter().any(|word| word == text) {
@@ -99,6 +101,21 @@ impl Checker<'_> {
                 self.never_equal(whole, left, right, says);
             }
             _ => {}
+        }
+    }
+
+    /// What an agent says is seldom one word and nothing else.
+    fn check_free_text(&mut self, side: &Expr, word: &Expr, differs: bool) {
+        let Some(text) = word.as_text().filter(|text| !text.is_empty()) else { return };
+        let mut read = side;
+        while let ExprKind::Filter { of: Some(of), name, .. } = &read.kind
+            && ["trim", "lower", "upper"].contains(&name.value.as_str())
+        {
+            read = of;
+        }
+        if let Some((step, span)) = read.as_path().and_then(|path| self.env.find_free(path)) {
+            let step = step.to_owned();
+            self.seldom_equal(side, word, (&step, span, text), differs);
         }
     }
 

@@ -8,6 +8,7 @@ use super::expr::Walk;
 use super::{Checker, Notation, Use};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Edit, Fix};
+use crate::source::Span;
 use crate::suggest::{self, Near};
 use crate::template::{Expr, ExprKind, Operator, Root, clip_word, suggest_status};
 
@@ -212,6 +213,34 @@ impl Checker<'_> {
             Some(close) => self.write_word(diagnostic, &word.range, close),
             None => diagnostic,
         });
+    }
+
+    /// SW214: the free text of an agent, compared with a text.
+    pub(super) fn seldom_equal(
+        &mut self,
+        side: &Expr,
+        word: &Expr,
+        (step, place, text): (&str, Span, &str),
+        differs: bool,
+    ) {
+        let shown = self.clip_source(side);
+        let is =
+            if differs { "differs from WORD if it says anything else" } else { "is WORD only if it says nothing else" };
+        let is = is.replace("WORD", &format!("`{}`", clip_word(text)));
+        let message = format!("`{step}` answers in its own words, and {is}");
+        let help = match text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) {
+            true => format!(
+                "write `output enum {text} OTHER` in `{step}`: it then answers with one of these words; or ask for a part: `'{text}' in {shown}`"
+            ),
+            false => format!(
+                "give `{step}` a type, as in `output {{ done bool }}`; or ask for a part, as in `'WORD' in {shown}`"
+            ),
+        };
+        let diagnostic = Diagnostic::new(Code::FreeTextCompared, message)
+            .label(self.span(&word.range), "all that it says must be this")
+            .label(place, "has no type")
+            .help(help);
+        self.push(diagnostic);
     }
 
     /// SW205: a comparison whose outcome is the same whatever is read.
