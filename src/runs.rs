@@ -194,7 +194,7 @@ pub(crate) fn write_usage(out: &mut String, row: &Row) {
         let _ = writeln!(out, "    agent   {}, in place of its own", make_printable(agent));
     }
     if row.repairs > 0 {
-        let _ = writeln!(out, "    mended  in {}", format_count(u64::from(row.repairs), "further turn"));
+        let _ = writeln!(out, "    repairs {}", format_count(u64::from(row.repairs), "further turn"));
     }
 }
 

@@ -90,7 +90,7 @@ fn a_helper_is_faked_by_the_name_that_it_always_has() {
     fake ada turn=2 #"{{"action": "done", "response": "A"}}"#{REST}"##
     );
     let ended = place(&asks, "status success").swarmc(&["test"]);
-    let ended = ended.expect(3, &["was asked and has no fake", "turn=1 #\"{\"action\": \"done\""], &[]);
+    let ended = ended.expect(3, &["ran and has no fake", "turn=1 #\"{\"action\": \"done\""], &[]);
     let (_, rest) = ended.out.split_once("member `").expect("it says who");
     let (name, _) = rest.split_once('`').expect("a name ends");
     let fake = format!("{asks}\n    fake {name} \"{{\\\"action\\\": \\\"done\\\", \\\"response\\\": \\\"H\\\"}}\"");

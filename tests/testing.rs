@@ -179,14 +179,10 @@ fn who_is_asked_and_has_no_fake_is_told_with_what_to_type() {
     fails(
         "",
         expect,
-        &["failed: `plan` was asked and has no fake", "asked in round 1", "help: add `fake plan \"…\"` to the test"],
+        &["failed: `plan` ran and has no fake", "asked in round 1", "help: add `fake plan \"…\"` to the test"],
     );
     let only = "fake plan\n fake build\n fake judge iteration=1 #\"{\"good\": false, \"why\": \"\"}\"#";
-    fails(
-        only,
-        expect,
-        &["`judge` was asked and has no fake", "no `fake judge` is for round 2", "`fake judge #\"{…}\"#`"],
-    );
+    fails(only, expect, &["`judge` ran and has no fake", "no `fake judge` is for round 2", "`fake judge #\"{…}\"#`"]);
     // A gate does without a person what it says about that.
     holds("fake plan\n fake build\n fake judge #\"{\"good\": true, \"why\": \"\"}\"#", "result equals=Held");
 }
@@ -272,7 +268,7 @@ fn who_mends_and_who_decides_about_a_failure_is_faked() {
     let failed = format!("{mended}\nfake ship exit=1");
     Place::new(&test(&failed, "status failure; step ship failed")).swarmc(&["test"]).expect(0, &[], &[]);
     let alone = "fake build exit=2\nfake ship";
-    let said = ["the agent that mends `build` was asked and has no fake", "add `fake build fix=#true \"…\"`"];
+    let said = ["the agent that mends `build` ran and has no fake", "add `fake build fix=#true \"…\"`"];
     Place::new(&test(alone, "status failure")).swarmc(&["test"]).expect(3, &said, &[]);
 }
 

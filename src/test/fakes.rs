@@ -165,9 +165,9 @@ impl<'a> Fakes<'a> {
             findings.push(Finding {
                 span: self.test.span,
                 message: match asked.part {
-                    Part::Fix => format!("the agent that mends `{name}` was asked and has no fake"),
-                    _ if asked.is_member => format!("member `{name}` was asked and has no fake"),
-                    _ => format!("`{name}` was asked and has no fake"),
+                    Part::Fix => format!("the agent that mends `{name}` ran and has no fake"),
+                    _ if asked.is_member => format!("member `{name}` ran and has no fake"),
+                    _ => format!("`{name}` ran and has no fake"),
                 },
                 label: format!("asked in {}", asked.describe_moment()),
                 notes,

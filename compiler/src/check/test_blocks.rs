@@ -277,6 +277,9 @@ fn check_text(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Dia
         .label(place, wrong)
         .label(step.ast.output.kind.as_ref().map_or(step.ast.name.span, |kind| kind.span), format!("`{kind}`"))
         .help(match model.typing.types.write_example(kind) {
+            Some(example) if matches!(model.typing.types.underlying_kind(&kind.kind), Kind::Enum(_)) => {
+                format!("write one of its words, as `{example}`; to test a wrong answer, add `unchecked=#true`")
+            }
             Some(example) => {
                 format!("write JSON of this type, as `#\"{example}\"#`; to test a wrong answer, add `unchecked=#true`")
             }

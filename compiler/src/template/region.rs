@@ -431,6 +431,12 @@ pub(super) fn syntax_error(error: &minijinja::Error, base: usize, region: Range<
     let range = whole_chars(text, range.start.clamp(region.start, region.end)..range.end.min(region.end));
     let message = detail.replace("variable block", "`{{`").replace("end of block", "`%}`");
     let problem = template_error(range.clone(), message, "not understood here");
+    if [range.start, range.start.saturating_sub(1)]
+        .iter()
+        .any(|&at| text.get(at..).is_some_and(|rest| rest.starts_with("=~")))
+    {
+        return problem.help("there are no patterns: write `'TEXT' in VALUE`, or `VALUE is startingwith('TEXT')`");
+    }
     match foreign_operator(text, range.start, detail) {
         Some((place, word)) => problem.help(format!("write `{}`, not `{}`", word.trim(), &text[place.clone()])).fix(
             format!("write `{}`", word.trim()),

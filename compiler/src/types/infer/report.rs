@@ -230,10 +230,10 @@ impl Checker<'_> {
         let message = format!("`{step}` answers in its own words, and {is}");
         let help = match text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) {
             true => format!(
-                "write `output enum {text} OTHER` in `{step}`: it then answers with one of these words; or ask for a part: `'{text}' in {shown}`"
+                "write `output enum {text} OTHER` in `{step}`: it then answers with one of these words; or ask how it begins: `{shown} is startingwith('{text}')`"
             ),
             false => format!(
-                "give `{step}` a type, as in `output {{ done bool }}`; or ask for a part, as in `'WORD' in {shown}`"
+                "give `{step}` a type, as in `output {{ done bool }}`; or ask how it begins, as in `{shown} is startingwith('WORD')`"
             ),
         };
         let diagnostic = Diagnostic::new(Code::FreeTextCompared, message)
