@@ -122,7 +122,10 @@ struct Server<'c> {
 impl Server<'_> {
     /// The editor is ready for requests of ours.
     fn handle_initialized(&mut self) {
-        self.watch_folders(Folders::new());
+        // The specs may be known by now, and their folders watched.
+        if !self.watched.is_registered() {
+            self.watch_folders(Folders::new());
+        }
     }
 
     /// Has the editor watch these folders, if it can.

@@ -24,6 +24,11 @@ pub(super) struct Watched {
 }
 
 impl Watched {
+    /// Whether the editor was asked to watch anything.
+    pub(super) fn is_registered(&self) -> bool {
+        self.told > 0
+    }
+
     /// The requests that have the editor watch these folders, and no more those before; none where it does already.
     pub(super) fn watch(&mut self, folders: Folders, relative: bool) -> Vec<(&'static str, Value)> {
         if self.told > 0 && self.folders == folders {
