@@ -228,7 +228,12 @@ impl Checker<'_> {
             if differs { "differs from WORD if it says anything else" } else { "is WORD only if it says nothing else" };
         let is = is.replace("WORD", &format!("`{}`", clip_word(text)));
         let message = format!("`{step}` answers in its own words, and {is}");
-        let help = match text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) {
+        // KDL takes it for a name: no number, and no older spelling of a value.
+        let is_name = text.starts_with(|first: char| first.is_ascii_alphabetic())
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+            && !["true", "false", "null", "inf", "nan"].contains(&text)
+            && clip_word(text) == text;
+        let help = match is_name {
             true => format!(
                 "write `output enum {text} OTHER` in `{step}`: it then answers with one of these words; or ask how it begins: `{shown} is startingwith('{text}')`"
             ),
