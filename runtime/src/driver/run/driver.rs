@@ -230,30 +230,24 @@ impl Driver<'_> {
         }
     }
 
-    /// Decides until there is nothing to decide, or enough was decided, then makes known what was decided, and starts
-    /// it.
+    /// Decides until there is nothing to decide, or enough was decided, then writes, shows and starts what was decided.
     pub(super) fn run_turn(&mut self) {
-        // Taken before the decisions, whose own records are not handed over yet.
-        let handed_over = self.records.handed_over();
         self.run_decisions();
         self.steer_turns();
-        let written = self.records.has_fresh();
-        // What a process puts out is shown after the record that it started.
+        if self.records.has_fresh() {
+            self.hand_over();
+        }
+        // After they are written: a person who acts on a record finds it in the journal, even if this process is killed
+        // now. Before the jobs: the output of a process is shown after the record that it started.
         self.publish_records();
         if self.world.is_rehearsed() {
             self.perform_jobs();
-        }
-        // What waits for none of this turn's records need not wait for them to be written either.
-        self.attempts.submit_ready(handed_over);
-        if written {
-            self.hand_over();
         }
         if let Some(gate) = self.teams.release() {
             self.open_gate(gate);
         }
         self.deliver_replies();
-        // The records that these depend on have been handed over by now.
-        self.attempts.submit_all();
+        self.attempts.submit_jobs();
     }
 
     /// Decides until there is nothing to decide, or enough was decided.

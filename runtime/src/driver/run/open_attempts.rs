@@ -96,20 +96,8 @@ impl<'a> Attempts<'a> {
         std::mem::take(&mut self.jobs)
     }
 
-    /// Submits the jobs that wait for no record behind number `handed_over`.
-    pub(super) fn submit_ready(&mut self, handed_over: u64) {
-        // A world without a pool takes the jobs itself, by `take_jobs`.
-        if self.pool.is_none() {
-            return;
-        }
-        let (ready, waiting) = std::mem::take(&mut self.jobs).into_iter().partition(|job| job.after <= handed_over);
-        self.jobs = ready;
-        self.submit_all();
-        self.jobs = waiting;
-    }
-
-    /// Submits all jobs.
-    pub(super) fn submit_all(&mut self) {
+    /// Submits the jobs. A world without a pool takes them itself, by `take_jobs`.
+    pub(super) fn submit_jobs(&mut self) {
         if let Some(pool) = &mut self.pool {
             self.jobs.drain(..).for_each(|job| pool.submit(job));
         }

@@ -101,11 +101,6 @@ impl Records {
         !self.fresh.is_empty()
     }
 
-    /// The number of the last record that was handed over.
-    pub(super) fn handed_over(&self) -> u64 {
-        self.seq - self.fresh.len() as u64
-    }
-
     /// Takes the records of this turn. None after a failure.
     pub(super) fn take_fresh(&mut self) -> Vec<Record> {
         let fresh = std::mem::take(&mut self.fresh);

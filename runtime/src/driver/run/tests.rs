@@ -419,28 +419,40 @@ fn statuses_are_readable_in_conditions_and_a_handled_failure_fails_nothing() {
     assert_eq!((outcome.ended, outcome.values[0].as_str()), (Ended::Succeeded, Status::Failed.as_str()));
 }
 
-/// A journal whose disk is slow with the first envelope: it waits until the reader has begun too early, or for a while.
+/// A journal whose disk is slow with some events: it waits until something has happened too early, or for a while.
 struct Slow {
     journal: crate::io::journal::MemoryJournal,
-    has_envelope: bool,
-    begun: PathBuf,
+    slow: fn(&Event) -> bool,
+    waits: bool,
+    happened: Box<dyn FnMut() -> bool + Send>,
     too_early: Arc<AtomicBool>,
+}
+
+impl Slow {
+    /// The journal, and whether `happened` was true while an event that is `slow` was not written yet.
+    fn new(slow: fn(&Event) -> bool, happened: impl FnMut() -> bool + Send + 'static) -> (Slow, Arc<AtomicBool>) {
+        let (journal, _) = crate::io::journal::MemoryJournal::new(usize::MAX);
+        let too_early = Arc::new(AtomicBool::new(false));
+        let slow =
+            Slow { journal, slow, waits: false, happened: Box::new(happened), too_early: Arc::clone(&too_early) };
+        (slow, too_early)
+    }
 }
 
 impl Journal for Slow {
     fn append(&mut self, record: &Record) {
-        self.has_envelope |= matches!(record.event, Event::Sent { .. });
+        self.waits |= (self.slow)(&record.event);
         self.journal.append(record);
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
         let deadline = Instant::now() + Duration::from_millis(500);
-        while std::mem::take(&mut self.has_envelope) && Instant::now() < deadline {
-            self.has_envelope = !self.begun.exists();
-            self.too_early.fetch_or(!self.has_envelope, Ordering::SeqCst);
+        while self.waits && Instant::now() < deadline {
+            self.waits = !(self.happened)();
+            self.too_early.fetch_or(!self.waits, Ordering::SeqCst);
             std::thread::yield_now();
         }
-        self.has_envelope = false;
+        self.waits = false;
         self.journal.flush()
     }
 
@@ -462,10 +474,23 @@ fn an_envelope_is_written_before_the_first_turn_that_reads_it_begins() {
     let writer = vec![("writer", answers::script(vec![answers::said(line, None, None)]))];
     let mut plan = answers::with_agents(vec![answers::ask("writer", "writer", &[]), reader], writer);
     plan.pipelines[0].edges = vec![crate::core::samples::edge("writer -> reader")];
-    let (begun, too_early) = (world.workspace().join("begun"), Arc::new(AtomicBool::new(false)));
-    let (journal, _) = crate::io::journal::MemoryJournal::new(usize::MAX);
-    let journal = Slow { journal, has_envelope: false, begun: begun.clone(), too_early: Arc::clone(&too_early) };
+    let begun = world.workspace().join("begun");
+    let found = begun.clone();
+    let (journal, too_early) = Slow::new(|event| matches!(event, Event::Sent { .. }), move || found.exists());
     let outcome = world.start_in(&plan, Box::new(journal)).1.unwrap();
     assert!(outcome.values[0].contains("Read this") && begun.exists(), "{outcome:?}");
     assert!(!too_early.load(Ordering::SeqCst), "its process began while the envelope was nowhere");
+}
+
+#[test]
+fn a_record_is_shown_after_it_is_written() {
+    let mut world = World::new();
+    let (sender, shown) = channel();
+    world.sender = sender;
+    let ended = |event: &Event| matches!(event, Event::AttemptEnded { .. });
+    let is_shown = move || shown.try_iter().any(|seen| matches!(seen, Seen::Record(record) if ended(&record.event)));
+    let (journal, too_early) = Slow::new(ended, is_shown);
+    let plan = plan(vec![step("only", argv(&["true"]), &[])]);
+    assert_eq!(world.start_in(&plan, Box::new(journal)).1.unwrap().ended, Ended::Succeeded);
+    assert!(!too_early.load(Ordering::SeqCst), "a person would act on what the journal does not have");
 }
