@@ -3,6 +3,7 @@
 mod agent;
 mod engine;
 mod follow;
+mod habits;
 mod resume;
 mod run;
 mod serve;
@@ -16,6 +17,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use engine::Engine;
 pub(crate) use follow::{Events, Top};
+pub(crate) use habits::propose_command;
 pub(crate) use resume::Resume;
 pub(crate) use run::Run;
 pub(crate) use serve::Serve;

@@ -80,7 +80,12 @@ pub(super) fn report_unknown(node: &syntax::Node, parent: &'static Node, called:
                 format!("close the `workflow` before it, and write `pipeline NAME {{ {name} … }}` beside it")
             }
             "workflow" if parents.contains(&"") => format!("close the `workflow` before it: `{name}` stands beside it"),
-            _ => takes,
+            _ => match parents.as_slice() {
+                [home] if !home.is_empty() => {
+                    format!("write it in the block of the `{home}`: `{home} … {{ {name} … }}`")
+                }
+                _ => takes,
+            },
         };
         return Diagnostic::new(Code::MisplacedNode, format!("`{name}` is not allowed {place}"))
             .label(node.name.span, format!("belongs {home}"))
@@ -198,6 +203,25 @@ pub(super) fn too_many(
     let diagnostic = Diagnostic::new(Code::WrongValue, format!("`{called}` takes {count}"))
         .label(first.span.to(last.span), if surplus.len() == 1 { "one too many" } else { "too many" });
     let child = bare_word(first).and_then(|word| schema.find_child(word)).filter(|_| arguments.is_empty());
+    if std::ptr::eq(schema, &schema::EXPECT)
+        && let [step, end] = surplus
+        // A child without arguments is not meant where one follows: `plan` is a step here.
+        && child.is_none_or(|child| child.arguments.is_empty())
+        && let (ValueKind::String(step), ValueKind::String(end)) = (&step.value.kind, &end.value.kind)
+        && is_name(step.as_str())
+    {
+        let end = match end.as_str() {
+            "skip" | "skipped" => "skipped",
+            "fail" | "failed" | "failure" | "error" => "failed",
+            _ => "succeeded",
+        };
+        let meant = format!("{{ step {} {end} }}", step.as_str());
+        return diagnostic.help(format!("write `{called} {meant}`")).unsafe_fix(
+            format!("write `{meant}`"),
+            first.span.to(last.span),
+            meant,
+        );
+    }
     if let Some(child) = child {
         let (open, close) = (Span { end: first.span.start, ..first.span }, Span { start: last.span.end, ..last.span });
         let mut diagnostic = diagnostic.help(format!("write `{called} {{ {} … }}`", child.name));

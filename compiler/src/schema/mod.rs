@@ -22,7 +22,7 @@ pub(crate) use page::render_page;
 pub use pipeline::{EDGE, SEQUENCE, SEQUENCE_STEP};
 pub use table::{ALLOW, SPEC};
 pub use task::TASK;
-pub(crate) use test::TEST_PARAM;
+pub(crate) use test::{EXPECT, TEST_PARAM};
 pub use words::{TYPES, Word};
 
 /// The edition of the language that this table describes.

@@ -69,7 +69,7 @@ static FAKE_FIELD: Node = Node::new("FIELD", "A field that the gate asks for.")
     .arguments(&[required_argument("VALUE", Kind::Literal)])
     .many();
 
-static EXPECT: Node = Node::new("expect", "What must hold after the run.").children(&[
+pub(crate) static EXPECT: Node = Node::new("expect", "What must hold after the run.").children(&[
     &STATUS, &STEP_ENDS, &ORDER, &PROMPT, &OUTPUT, &RESULT, &ROUNDS, &LAUNCHES, &TURNS, &TOKENS, &COST, &PLAN, &ITEM,
     &WORKTREE, &NOTICE,
 ]);

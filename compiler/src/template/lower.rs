@@ -291,6 +291,8 @@ impl<'a> Lowering<'_, 'a> {
                 ast::Expr::Var(var) => {
                     segments.reverse();
                     let root = self.find_root(var.id)?;
+                    // As for the terms: large conditions have hundreds of thousands of these.
+                    segments.shrink_to_fit();
                     let range = span_range(var.span()).start..end;
                     return Some(Expr { kind: ExprKind::Path(Path { root, segments }), range });
                 }
