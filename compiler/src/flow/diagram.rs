@@ -36,6 +36,10 @@ pub(crate) const NEVER: Formula = Formula(1);
 /// The most values that a variable has.
 pub(crate) const MOST_VALUES: usize = 64;
 
+/// The most pairs that [`Diagram::known`] has. A table of so many takes 7 MB, and one pair more would double it. Few
+/// pairs are asked for again long after, and those are computed again.
+const MOST_KNOWN: usize = 458_752;
+
 /// The formulas made so far.
 #[derive(Debug)]
 pub(crate) struct Diagram<'b> {
@@ -160,6 +164,9 @@ impl<'b> Diagram<'b> {
             stack.pop();
             result = self.make_node(variable, &done[start..]);
             done.truncate(start);
+            if self.known.len() == MOST_KNOWN {
+                self.known.clear();
+            }
             self.known.insert(pair, result);
         }
     }

@@ -29,6 +29,7 @@ pub(crate) fn parse_expression(text: &str) -> Expression {
     }
     expression.problems.sort_by_key(|problem| (problem.range.start, problem.range.end));
     expression.reads.sort_by_key(|read| (read.whole.start, read.whole.end));
+    expression.reads.shrink_to_fit();
     expression
 }
 
