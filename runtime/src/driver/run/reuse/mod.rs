@@ -15,6 +15,8 @@ pub use plan::{Fate, PlannedStep, plan_reuse};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,9 +33,6 @@ use crate::types::reuse::{Key, Reuse, ReuseFrom};
 
 /// Why a swarm runs.
 pub(super) const SWARM: &str = "it is a swarm, whose agents talk to each other";
-
-/// The bytes of manifest lines that wait in memory at most.
-const WAITING: usize = 64 * 1024;
 
 /// What a run takes from earlier runs, and leaves for later ones.
 #[derive(Default)]
@@ -65,7 +64,9 @@ struct Sources {
 struct Target {
     cache: Cache,
     folder: RunFolder,
-    /// Lines for the manifest, not yet handed over.
+    /// The manifest, open once it has a line.
+    manifest: Option<File>,
+    /// Lines for the manifest, not yet written.
     lines: String,
     /// Whether people know that something could not be written.
     failed: Arc<AtomicBool>,
@@ -111,12 +112,12 @@ impl Reuser {
         observer: &ObserverHandle,
     ) -> Result<Reuser, RunError> {
         let home = Home::of_run(folder);
-        let cache = Cache::new(&home);
         let mut lines = String::new();
         if !folder.reuse_path().exists() {
             lines = ManifestLine::Head { workflow: workflow.to_owned() }.format_line();
         }
-        let target = Target { cache: cache.clone(), folder: folder.clone(), lines, failed: Arc::default() };
+        let cache = Cache::new(&home);
+        let target = Target { cache, folder: folder.clone(), manifest: None, lines, failed: Arc::default() };
         let sources = reuse.map(|reuse| Sources::open(&home, workflow, reuse, &folder.id)).transpose()?;
         if let Some(sources) = &sources {
             sources.list_notices(workflow).into_iter().for_each(|notice| observer.send_notice(notice));
@@ -381,7 +382,7 @@ impl Driver<'_> {
                     if let Err(error) = store_entry(&cache, &folder, &entry, &line)
                         && !failed.swap(true, Ordering::Relaxed)
                     {
-                        observer.send_notice(format!("results are not kept for later runs: {error}"));
+                        observer.send_notice(format_failure(&error));
                     }
                 });
             }
@@ -390,9 +391,6 @@ impl Driver<'_> {
                 target.lines += &ManifestLine::Unfit(unfit).format_line();
             }
             Err(_) => {}
-        }
-        if target.lines.len() > WAITING {
-            self.hand_over_results();
         }
     }
 
@@ -435,13 +433,14 @@ impl Driver<'_> {
         })
     }
 
-    /// Hands the lines of the manifest over to be written.
-    pub(super) fn hand_over_results(&mut self) {
+    /// Writes the lines of the manifest so far. This thread does it, as it writes the journal: to wake another one for
+    /// each step takes longer.
+    pub(super) fn write_results(&mut self) {
         if let Some(target) = &mut self.reuse.target
-            && !target.lines.is_empty()
+            && let Err(error) = target.write_lines()
+            && !target.failed.swap(true, Ordering::Relaxed)
         {
-            let lines = std::mem::take(&mut target.lines);
-            self.outputs.append(target.folder.reuse_path(), lines.into_bytes());
+            self.notices.send(format_failure(&error));
         }
     }
 
@@ -452,6 +451,25 @@ impl Driver<'_> {
             self.record(Event::ReuseMissed { step: step.clone(), attempt, reason });
         }
     }
+}
+
+impl Target {
+    fn write_lines(&mut self) -> std::io::Result<()> {
+        if self.lines.is_empty() {
+            return Ok(());
+        }
+        let lines = std::mem::take(&mut self.lines);
+        let manifest = match &mut self.manifest {
+            Some(manifest) => manifest,
+            none => none.insert(File::options().append(true).create(true).open(self.folder.reuse_path())?),
+        };
+        manifest.write_all(lines.as_bytes())
+    }
+}
+
+/// What people see where results cannot be written.
+fn format_failure(error: &std::io::Error) -> String {
+    format!("results are not kept for later runs: {error}")
 }
 
 /// Stores an entry with the texts that it names.
