@@ -425,7 +425,7 @@ impl Driver<'_> {
 
     /// Hands this turn's records to the system.
     fn hand_over(&mut self) {
-        self.write_results();
+        self.write_results(false);
         if let Err(problem) = self.records.flush() {
             self.give_up(problem);
         }
@@ -441,7 +441,7 @@ impl Driver<'_> {
     /// Ends the threads and has every file written.
     fn shut_down(&mut self) {
         self.attempts.end_pool();
-        self.write_results();
+        self.write_results(true);
         if let Err(problem) = self.outputs.close() {
             self.give_up(problem);
         }

@@ -34,6 +34,9 @@ use crate::types::reuse::{Key, Reuse, ReuseFrom};
 /// Why a swarm runs.
 pub(super) const SWARM: &str = "it is a swarm, whose agents talk to each other";
 
+/// The bytes of lines without a result that wait in memory at most.
+const WAITING: usize = 16 * 1024;
+
 /// What a run takes from earlier runs, and leaves for later ones.
 #[derive(Default)]
 pub(super) struct Reuser {
@@ -68,6 +71,8 @@ struct Target {
     manifest: Option<File>,
     /// Lines for the manifest, not yet written.
     lines: String,
+    /// Whether one of them is a result. The others say why there is none, and may wait.
+    has_result: bool,
     /// Whether people know that something could not be written.
     failed: Arc<AtomicBool>,
 }
@@ -117,7 +122,8 @@ impl Reuser {
             lines = ManifestLine::Head { workflow: workflow.to_owned() }.format_line();
         }
         let cache = Cache::new(&home);
-        let target = Target { cache, folder: folder.clone(), manifest: None, lines, failed: Arc::default() };
+        let target =
+            Target { cache, folder: folder.clone(), manifest: None, lines, has_result: false, failed: Arc::default() };
         let sources = reuse.map(|reuse| Sources::open(&home, workflow, reuse, &folder.id)).transpose()?;
         if let Some(sources) = &sources {
             sources.list_notices(workflow).into_iter().for_each(|notice| observer.send_notice(notice));
@@ -348,8 +354,7 @@ impl Driver<'_> {
         };
         if let Some(target) = &mut self.reuse.target {
             // It stays among the results of the last run, without the run that made it.
-            target.lines += &entry.format_line();
-            target.lines.push('\n');
+            target.add_result(&entry.format_line());
         }
         self.end_attempt(step, attempt, outcome);
     }
@@ -374,8 +379,7 @@ impl Driver<'_> {
         match kept {
             Ok(entry) => {
                 let line = entry.format_line();
-                target.lines += &line;
-                target.lines.push('\n');
+                target.add_result(&line);
                 let (cache, folder, failed) = (target.cache.clone(), target.folder.clone(), Arc::clone(&target.failed));
                 let observer = self.notices.observer();
                 self.outputs.run_behind_files(move || {
@@ -433,10 +437,11 @@ impl Driver<'_> {
         })
     }
 
-    /// Writes the lines of the manifest so far. This thread does it, as it writes the journal: to wake another one for
-    /// each step takes longer.
-    pub(super) fn write_results(&mut self) {
+    /// Writes the lines of the manifest so far, at the end of a run or where they are due. This thread does it, as it
+    /// writes the journal: to wake another one for each step takes longer.
+    pub(super) fn write_results(&mut self, ends: bool) {
         if let Some(target) = &mut self.reuse.target
+            && (ends || target.is_due())
             && let Err(error) = target.write_lines()
             && !target.failed.swap(true, Ordering::Relaxed)
         {
@@ -454,10 +459,22 @@ impl Driver<'_> {
 }
 
 impl Target {
+    fn add_result(&mut self, line: &str) {
+        self.lines += line;
+        self.lines.push('\n');
+        self.has_result = true;
+    }
+
+    /// Whether lines are to be written in the middle of a run.
+    fn is_due(&self) -> bool {
+        self.has_result || self.lines.len() > WAITING
+    }
+
     fn write_lines(&mut self) -> std::io::Result<()> {
         if self.lines.is_empty() {
             return Ok(());
         }
+        self.has_result = false;
         let lines = std::mem::take(&mut self.lines);
         let manifest = match &mut self.manifest {
             Some(manifest) => manifest,
