@@ -21,8 +21,9 @@ const BACKLOG: usize = 8 * 1024 * 1024;
 /// How often the observer learns of one attempt whether its agent reads or writes.
 const FLOWS: u32 = 1_000;
 
-/// How long the observer's thread lets records gather before it shows them: less than a frame of a screen.
-const GATHER: Duration = Duration::from_millis(8);
+/// How long the observer's thread lets records gather before it shows them. Output that comes meanwhile waits as well:
+/// in 8 ms a fast command fills [`BACKLOG`].
+const GATHER: Duration = Duration::from_millis(2);
 
 /// Shows things to the observer. Cloning is cheap, calls never wait.
 #[derive(Clone, Debug)]
