@@ -85,6 +85,7 @@ pub(crate) fn text_diff(before: &str, after: &str, old: &str, new: &str) -> Stri
 /// # Errors
 /// Says which file may not be written or is another one now; every file is as it was then.
 pub(crate) fn write_changes(changes: &[Change]) -> miette::Result<()> {
+    // All are prepared before the first takes its place, so that a refusal leaves every file as it was.
     let mut ready = Vec::new();
     for change in changes {
         ready.push(prepare_change(change)?);

@@ -48,6 +48,7 @@ pub(crate) fn check_once(args: &Check, asked: &FileDependencies) -> miette::Resu
         let Some((settings, config)) = configs.load_settings(&workspace)? else { return Ok(Exit::Usage) };
         let mends = args.fix || args.diff;
         let reads = FileDependencies::default();
+        // The reads of the spec before any fix decide whether it is affected: a fix may change what it reads.
         let as_it_is = (!mends || since.is_some())
             .then(|| compile_spec(&name, &reads.track_files(&workspace), &settings, args.stats));
         let is_affected = match &mut since {
@@ -91,6 +92,7 @@ pub(crate) fn check_once(args: &Check, asked: &FileDependencies) -> miette::Resu
     }
     let left = if args.fix || args.diff { " left" } else { "" };
     let specs = format_count(specs.len() - unchanged, "spec", "specs");
+    // The end of this run removes them, so the hint how to remove them would be wrong.
     let gone = if args.update_baseline { 0 } else { known.count_gone() };
     let unchanged = args.since.as_deref().map(|since| (unchanged, since));
     let rest = describe_rest(known.hidden, gone, unchanged);

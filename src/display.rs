@@ -206,12 +206,14 @@ impl Display {
         let mut screen = self.lock_screen();
         screen.flush_all();
         screen.live_off();
+        // A problem with a line typed meanwhile may still be shown: it must not draw them again.
         screen.live = None;
         screen.end_snapshots();
         std::mem::take(&mut screen.ledger)
     }
 
     fn lock_screen(&self) -> MutexGuard<'_, Screen> {
+        // The run must not end because a thread that draws has panicked.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -368,6 +370,7 @@ impl Screen {
                 let row = &ledger.rows[row];
                 format!("  {}: interrupted after {}; it goes on", label(row), took(row))
             }
+            // The live line of the step says so as long as it lasts.
             Change::SummaryStarted { .. } if self.live.is_some() => return None,
             Change::SummaryStarted { row, agent } => {
                 format!("  {}: agent `{agent}` sums up files for its context", label(&ledger.rows[row]))

@@ -63,6 +63,7 @@ pub(crate) fn exec(args: &Doctor) -> miette::Result<Exit> {
         false => render_report(home.root(), &writable, &programs, &models),
     };
     terminal::print(text)?;
+    // A missing preset is no failure here: only a spec tells which ones are needed.
     Ok(if writable.is_ok() && shell { Exit::Done } else { Exit::Usage })
 }
 

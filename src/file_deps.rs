@@ -67,6 +67,7 @@ impl FileDependencies {
         let found = find::find_specs(named);
         let mut notes = self.notes.borrow_mut();
         notes.named = if named.is_empty() { vec![PathBuf::from(".")] } else { named.to_vec() };
+        // That there is none is an answer, too: the first spec that comes changes it.
         notes.specs = found.as_ref().map(Vec::clone).unwrap_or_default();
         found
     }

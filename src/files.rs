@@ -36,6 +36,7 @@ impl Workspace {
         let existing = parent.ancestors().find(|folder| folder.is_dir()).unwrap_or(parent);
         let folder = existing.canonicalize().map_err(unreadable)?;
         let rest = absolute.strip_prefix(existing).unwrap_or(&absolute);
+        // `exists` and not `is_dir`: in a linked worktree and in a submodule `.git` is a file.
         let root = folder.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(&folder).to_owned();
         let path = folder.strip_prefix(&root).unwrap_or(&folder).join(rest);
         match path.to_str() {
@@ -112,6 +113,7 @@ impl Files for Workspace {
             })
             .take(MAX_NAMES)
             .collect();
+        // `--watch` compares two lists of a folder by binary search.
         names.sort();
         names
     }
@@ -190,6 +192,7 @@ fn looks_like(bytes: &[u8]) -> Option<&'static str> {
         sample >= 4 && bytes[..sample].iter().skip(parity).step_by(2).filter(|&&byte| byte == 0).count() * 3 > sample
     };
     match bytes {
+        // Ahead of UTF-16, whose mark begins one of these.
         [0xFF, 0xFE, 0, 0, ..] | [0, 0, 0xFE, 0xFF, ..] => Some("UTF-32"),
         [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => Some("UTF-16"),
         [0x1F, 0x8B, ..] => Some("gzip"),
@@ -209,6 +212,7 @@ fn io_error(error: std::io::Error) -> FileError {
 pub(crate) fn relative_path(path: &Path, base: &Path) -> PathBuf {
     let shared = path.components().zip(base.components()).take_while(|(a, b)| a == b).count();
     let up = base.components().count() - shared;
+    // All absolute paths share the root, which is one component.
     if up > 3 || shared <= 1 {
         return path.to_owned();
     }

@@ -71,6 +71,7 @@ impl swarmc_lsp::Runs for LastRuns {
 impl Known {
     fn read_cached(&self, folder: &RunFolder) -> Option<Arc<Told>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Ahead of the read: a record that is written in between makes the next look read again.
         let changed = std::fs::metadata(folder.journal_path()).and_then(|data| data.modified()).ok();
         if let Some(seen) = known.get(&folder.id).filter(|seen| seen.changed == changed) {
             return seen.run.clone();

@@ -79,7 +79,9 @@ fn build_frame(
 ) -> Frame {
     let (columns, note) = of.clone();
     let mut frame = Frame { of, text: String::new(), widths: Vec::new() };
+    // A sign for each frame of 100 ms.
     let spinner = SPINNER[usize::try_from(now / 100 % 10).unwrap_or(0)];
+    // Most of a small terminal stays for what the steps print.
     let most = (rows / 3).clamp(1, 10);
     let open: Vec<&Row> = ledger.open_rows().collect();
     // One row too many is shown rather than counted.

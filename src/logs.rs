@@ -209,6 +209,7 @@ impl Reader {
         prefix: Option<&str>,
         last: bool,
     ) -> miette::Result<bool> {
+        // A stream to which nothing was written so far has no file.
         let Ok(mut file) = File::open(&path) else { return Ok(true) };
         let events = || format.filter(|_| !self.raw).map(AgentLog::new);
         let mut log = self.logs.remove(&path).unwrap_or_else(|| ReadLog { events: events(), ..ReadLog::default() });
@@ -269,6 +270,7 @@ impl Reader {
         self.out.clear();
         match written {
             Ok(()) => Ok(true),
+            // A reader such as `head` has what it wants: no failure, but a reason to stop.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
             Err(error) => Err(miette!("cannot write to standard output: {error}")),
         }

@@ -97,6 +97,7 @@ fn parse_value(param: &Param, types: &BTreeMap<String, Schema>, text: &str, curr
             Err(_) => wrong("a whole number of 64 bits"),
         },
         ParamType::Float => match text.trim().parse::<f64>() {
+            // Rust also reads `inf` and `NaN`, which JSON does not have.
             Ok(number) if number.is_finite() => Ok(text.trim().to_owned()),
             _ => wrong("a finite number"),
         },

@@ -176,6 +176,7 @@ fn order_steps(steps: &[Step]) -> Vec<&Step> {
     }
     let mut ready: BTreeSet<usize> = (0..open.len()).filter(|&position| open[position] == 0).collect();
     let mut order = Vec::new();
+    // Reaches all steps: a plan whose steps wait for each other in a circle is not valid.
     while let Some(position) = ready.pop_first() {
         order.push(&steps[position]);
         for &dependant in &dependants[position] {

@@ -40,6 +40,7 @@ impl Problems {
             .iter()
             .filter_map(|diagnostic| Some((diagnostic.severity_in(levels)?, sanitize_diagnostic(diagnostic))))
             .collect();
+        // What has no problems needs no copy of all texts.
         let sources = if list.is_empty() { Sources::new() } else { display_sources(&compilation.sources, workspace) };
         Problems { sources, list }
     }
@@ -99,6 +100,7 @@ impl Problems {
             let file = self.sources.file(label.span.file);
             let first = file.position(label.span.start as usize).line;
             let last = file.position(label.span.end as usize).line;
+            // One line more on each side, which `with_context_lines` draws as well.
             last - first < 40 && (first.saturating_sub(1)..=last + 1).all(|line| file.line(line).len() <= LONG_LINE)
         })
     }
@@ -116,6 +118,7 @@ impl Problems {
         let mut out = String::new();
         match handler.render_report(&mut out, &Report::new(diagnostic, &self.sources).with_severity(severity)) {
             Ok(()) => out,
+            // A picture that cannot be drawn must not hide the problem.
             Err(_) => render_plain(&self.sources, severity, diagnostic, stream.paint()),
         }
     }
@@ -250,6 +253,7 @@ fn render_snippet(out: &mut String, sources: &Sources, label: &Label, mark: &str
     let indent = " ".repeat(number.len());
     // A tab stays one, so that the marks stand below their place at any width of it.
     let gap: String = line[from..start].chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    // An empty place, such as the end of a line, has one mark all the same.
     let marks = mark.repeat(line[start..shown_stop].chars().count().max(1));
     if elsewhere {
         let _ = writeln!(out, "  {indent} --> {}:{}:{}", file.name(), position.line, position.column);

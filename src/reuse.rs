@@ -73,6 +73,7 @@ pub(crate) fn set_anew(reuse: Option<Reuse>, pipeline: &Pipeline, from: Option<&
     let Some(from) = from else { return Ok(reuse) };
     check_step(pipeline, from, "from")?;
     let anew = pipeline.dependents_of(from).into_iter().collect();
+    // `--from` alone takes the other results from whichever run has them.
     Ok(Some(Reuse { anew, ..reuse.unwrap_or(Reuse::ANY) }))
 }
 

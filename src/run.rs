@@ -361,6 +361,7 @@ fn reads_stdin(plan: &Plan, pipeline: &Pipeline) -> bool {
 
 fn says_stdin(plan: &Plan, pipeline: &Pipeline) -> bool {
     let reads = |logic: &Expression| match &logic.reads {
+        // An expression without a list of what it reads may read everything: only its text can tell.
         Some(reads) => reads.contains_key(&DirectiveKind::Stdin),
         None => logic.source.contains("stdin"),
     };

@@ -71,6 +71,7 @@ fn read_changes(root: &Path, reference: &str) -> miette::Result<Changes> {
             root.display()
         ));
     }
+    // A tag leads to its commit; behind `--end-of-options` a ref may begin with a dash.
     let named = format!("{reference}^{{commit}}");
     let Ok(commit) = ask_git(root, &["rev-parse", "--verify", "--quiet", "--end-of-options", &named]) else {
         let help = format!(
@@ -87,8 +88,10 @@ fn read_changes(root: &Path, reference: &str) -> miette::Result<Changes> {
     // Without one, as in a clone of few commits, the ref itself is compared: that may check more, and never less.
     let base = ask_git(root, &["merge-base", &commit, "HEAD"]).map_or(commit, |base| as_line(&base));
     let failed = |problem: String| miette!("Git cannot tell what changed since `{reference}`: {problem}");
+    // A rename would have two names, and the loop below reads one for each status.
     let diff = ["diff", "--name-status", "--no-renames", "--no-ext-diff", "--relative", "-z", &base, "--"];
     let changed = ask_git(root, &diff).map_err(failed)?;
+    // A new file that Git does not know yet is in no diff.
     let new = ask_git(root, &["ls-files", "--others", "--exclude-standard", "-z"]).map_err(failed)?;
     let mut changes = Changes::default();
     let mut words = split_names(&changed);

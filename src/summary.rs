@@ -71,6 +71,7 @@ pub(crate) fn show_summary(
         let is_copy = home.find(&outcome.run).is_ok_and(|folder| folder.is_copy());
         last_line(&mut text, ledger, &outcome, is_copy, paint);
     }
+    // To standard error, as standard output is for the values alone, which another program may read.
     terminal::eprint(text);
     // What is empty would be an empty line.
     for value in outcome.values.iter().filter(|value| !value.is_empty()) {

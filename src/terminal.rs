@@ -50,6 +50,7 @@ impl Stream {
             Stream::Err => rustix::termios::tcgetwinsize(std::io::stderr()),
         };
         match size {
+            // A pseudo terminal whose size was never set reports 0 by 0.
             Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
             _ => (80, 24),
         }
@@ -63,6 +64,7 @@ impl Stream {
             Stream::Err => [PollFd::new(&stderr, PollFlags::OUT)],
         };
         match poll(&mut fds, None) {
+            // The caller writes again, and waits again if that is too early.
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }

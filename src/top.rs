@@ -151,8 +151,10 @@ impl Screen {
         if self.ticked.elapsed() >= TICK {
             self.ticked = Instant::now();
             let was_running = std::mem::replace(&mut self.is_running, self.run.folder.is_running());
+            // Times go on only while a runner lives; one more frame after its end says that it is gone.
             changed |= was_running || self.is_running;
         }
+        // Not `||`: the log is read also where the picture has changed anyway.
         changed | self.select_log()
     }
 
@@ -171,6 +173,7 @@ impl Screen {
             return;
         }
         let past = self.past.take();
+        // At the end of a run nothing is at work to follow; in its past something is.
         self.model.follows |= past.is_none();
         self.past = self.note_problem(|screen| PastRun::show(past, &screen.run, wish));
         self.model.replays = self.past.is_some();
@@ -223,6 +226,7 @@ impl Screen {
         std::thread::spawn(move || {
             if signals.forever().next().is_some() {
                 give_back();
+                // The run goes on without its screen, so nothing has failed.
                 std::process::exit(Exit::Done as i32);
             }
         });
@@ -235,6 +239,7 @@ impl Screen {
         let mut terminal = take_terminal().into_diagnostic()?;
         let outcome = self.interact(&mut terminal);
         give_back();
+        // Behind `give_back`, so that the error stands on the ordinary screen.
         outcome?;
         terminal::eprint(self.describe_end());
         Ok(Exit::Done)
@@ -392,6 +397,7 @@ impl Screen {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["resume", &self.run.folder.id, "--detach", "--quiet"]).stdin(Stdio::null());
         let mut child = command.stdout(log.try_clone()?).stderr(log).spawn()?;
+        // A child that ends is a zombie until it is waited for, and the screen may live for days.
         std::thread::spawn(move || child.wait());
         Ok(())
     }

@@ -78,6 +78,7 @@ fn wait_for_changes(asked: &FileDependencies, screen: &Screen) -> miette::Result
         let spots = watch_folders(&mut watcher, asked)?;
         // What changed before the folders were watched sends no event.
         if asked.find_changes().is_empty() {
+            // An event need not change an answer: a file saved as it was says nothing new.
             if !is_told {
                 screen.show_waiting(asked.count_files())?;
                 is_told = true;
@@ -129,6 +130,7 @@ fn wait_until_quiet(events: &Receiver<notify::Result<Event>>, spots: &Spots) {
     let mut until = Instant::now() + QUIET;
     while let Ok(event) = events.recv_timeout(until.min(latest).saturating_duration_since(Instant::now())) {
         let now = Instant::now();
+        // Events that wait are received also when no time is left: without this a flood of them would never end.
         if now >= latest {
             break;
         }
@@ -177,6 +179,7 @@ struct Screen {
 impl Screen {
     fn new(format: Format, here: PathBuf) -> Screen {
         let is_cleared = matches!(format, Format::Text | Format::Short) && Stream::Out.is_live();
+        // Of the other formats programs read standard output, where only problems may stand.
         let stream = if format == Format::Text || is_cleared { Stream::Out } else { Stream::Err };
         Screen { here, is_cleared, stream }
     }

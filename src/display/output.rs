@@ -55,6 +55,7 @@ impl Screen {
             self.take_line(&mut out, step, attempt, is_err, &rest[..at]);
             rest = &rest[at + 1..];
         }
+        // A program that never ends its line must neither fill the memory nor stay silent.
         while rest.len() >= MAX_LINE {
             let (piece, later) = rest.split_at(char_boundary(rest, MAX_LINE));
             self.take_line(&mut out, step, attempt, is_err, piece);

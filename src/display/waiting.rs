@@ -67,6 +67,7 @@ impl Screen {
         if !self.silence.is_over(now) || self.ledger.finished.is_some() {
             return;
         }
+        // `write_lines` restarts the silence, so the longer one is set behind it.
         let mut silence = self.silence;
         silence.extend(now);
         match self.live.is_some() {

@@ -206,6 +206,7 @@ fn truncate_text(text: &str, width: usize) -> String {
 
 /// As many of the names as fit, and how many more there are.
 fn fit_names(names: &[String], width: usize) -> String {
+    // The caller has names; the first one stands there however narrow the line is.
     let mut out = names[0].clone();
     for (index, name) in names.iter().enumerate().skip(1) {
         let more = names.len() - index;
@@ -297,6 +298,7 @@ impl Columns {
             self.0.resize(self.0.len().max(place + 1), None);
             self.0[place] = Some(goes);
         }
+        // Free columns at the right end would push the names of all later lines further right.
         while self.0.last() == Some(&None) {
             self.0.pop();
         }

@@ -56,6 +56,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, model: &mut Model, picture: &Picture<'
         return;
     }
     picture.write_head(buffer, line_of(area, 0));
+    // The head, a line and the foot: with fewer lines the subtractions below would overflow.
     if area.height < 3 {
         return;
     }
@@ -249,6 +250,7 @@ impl Picture<'_> {
     /// Writes a text above what an area shows, in some lines at most; what is left of the area.
     fn write_above(&self, buffer: &mut Buffer, area: Rect, text: &str, colour: Color) -> Rect {
         let wrap = |line: &str| wrap_text(&plain_text(&make_printable(line), true), area.width.into());
+        // Two lines stay for the title and the end of the log.
         let most = area.height.saturating_sub(2).min(REASON);
         let lines = text.lines().flat_map(wrap).filter(|line| !line.is_empty());
         let mut at = 0;

@@ -80,6 +80,7 @@ pub(super) fn wrap_text(text: &str, width: usize) -> Vec<String> {
     let room = width.saturating_sub(indent.len()).max(1);
     let mut rest = text.trim_start_matches(' ').trim_end();
     let mut lines = Vec::new();
+    // Every round takes at least one sign of the rest, so the loop ends also where `room` is too narrow for it.
     while rest.width() > room {
         let taken = take_columns(rest, room);
         let end = match rest[taken.len()..].starts_with(' ') {

@@ -36,6 +36,7 @@ pub(super) fn draw_layers(texts: &[String], needs: &[Vec<usize>], width: usize) 
             _ => draw_gap(&columns[at - 1], column, rows)?,
         };
         used += wide + gap.first().map_or(0, |gap| gap.width());
+        // Every column ends with a blank; that of the last one may fall off the screen.
         if used > width + 1 {
             return None;
         }
@@ -58,6 +59,7 @@ pub(super) fn draw_layers(texts: &[String], needs: &[Vec<usize>], width: usize) 
 /// How many texts stand before each on the longest way to it; none where there is a circle.
 fn measure_depths(needs: &[Vec<usize>]) -> Option<Vec<usize>> {
     let mut depths: Vec<Option<usize>> = vec![None; needs.len()];
+    // Without a circle no way is longer than this, so what has no depth in the end stands on a circle or behind one.
     for _ in 0..needs.len() {
         for (text, needs) in needs.iter().enumerate() {
             let before: Option<Vec<usize>> = needs.iter().map(|need| depths[*need]).collect();
@@ -89,6 +91,7 @@ fn place_texts(depths: &[usize], needs: &[Vec<usize>]) -> Vec<Vec<Place>> {
                 wanted.push((row, None, text));
             }
         }
+        // At one height a line that passes comes before a text, so that the line stays straight.
         wanted.sort_by_key(|(row, text, of)| (*row, text.is_some(), *of));
         let mut next = 0;
         let mut column = Vec::new();

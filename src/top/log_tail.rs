@@ -51,6 +51,7 @@ impl LogTail {
         if length - self.at > LOOK {
             let skipped = length - self.at - LOOK;
             self.at = length - LOOK;
+            // The bytes behind the gap do not go on with the line that had begun.
             self.begun.clear();
             self.push_line(&format!("… {} are not shown: swarmc logs has all", swarmc_view::format_size(skipped)));
         }

@@ -199,6 +199,7 @@ impl Model {
         };
         let begun = report.rows.iter().enumerate().filter(|(_, row)| shows(row) && fits(&row.step));
         let mut entries: Vec<Entry> = begun.map(|(place, _)| Entry::Begun(place)).collect();
+        // After the end of a run nothing begins any more.
         if self.filter != Filter::Failed && report.finished.is_none() {
             let blocked = run.blocked_steps().filter(|(step, _)| fits(step));
             entries.extend(blocked.take(BLOCKED).map(|(step, why)| Entry::Blocked(step, why.into_owned())));
@@ -214,6 +215,7 @@ impl Model {
         self.asks = if self.replays { Vec::new() } else { list_asks(run) };
         let place = asked.as_ref().and_then(|(key, _)| self.asks.iter().position(|ask| ask.key == *key));
         self.ask = place.unwrap_or(self.ask).min(self.asks.len().saturating_sub(1));
+        // A form whose question another person has answered has nothing to answer.
         self.filling = self.filling.take().filter(|form| self.asks.iter().any(|ask| ask.key == form.key()));
         // Another person answered what stood on the screen.
         if let Some((key, title)) = asked.filter(|_| place.is_none() && self.overlay == Overlay::Asks)
@@ -237,6 +239,7 @@ impl Model {
             Entry::Blocked(..) => false,
         };
         if let Some(place) = self.entries.iter().position(is_open)
+            // The same step keeps the place to which its log is scrolled.
             && place != self.selected
         {
             (self.selected, self.back) = (place, 0);
@@ -302,6 +305,7 @@ impl Model {
     /// A key was pressed; what is wanted, where that is more than another picture.
     pub(crate) fn press(&mut self, key: Key, run: &FollowedRun, now: u64) -> Option<Wish> {
         (self.notice, self.refused) = (None, None);
+        // Ahead of the text fields and overlays, which would take it for a key of their own.
         if key == Key::Interrupt {
             if self.interrupted.is_some_and(|before| now.saturating_sub(before) <= TWICE) {
                 return Some(Wish::Stop);
@@ -454,6 +458,7 @@ impl Model {
             // Where it ends is known when it is drawn.
             self.down = self.down.saturating_add_signed(step);
         } else if self.zoomed {
+            // Up is further from the end. `First` is `isize::MIN`, which has no negative.
             self.back = self.back.saturating_add_signed(step.saturating_neg());
         } else {
             let last = self.entries.len().saturating_sub(1);
@@ -477,6 +482,7 @@ impl Model {
 
     fn press_ending(&mut self, key: Key, run: &FollowedRun) -> Option<Wish> {
         match key {
+            // Here `s` stands for stop: the same key saves a log elsewhere.
             Key::Save if run.report.finished.is_none() && !self.replays => Some(Wish::Stop),
             Key::Char('d') | Key::Leave => Some(Wish::Leave),
             _ => {
@@ -505,6 +511,7 @@ impl Model {
             Key::Down => self.down = self.down.saturating_add(1),
             Key::PageUp => self.down = self.down.saturating_sub(self.page),
             Key::PageDown => self.down = self.down.saturating_add(self.page),
+            // `read_key` gives the digits 1 to 3 these names, as they choose a view elsewhere.
             Key::Steps => return self.answer(0, now),
             Key::Team => return self.answer(1, now),
             Key::Plan => return self.answer(2, now),

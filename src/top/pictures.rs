@@ -55,6 +55,7 @@ pub(super) fn draw_team(team: &Team, now: u64) -> Vec<String> {
     let coordinator = team.coordination.as_ref().map(|coordination| &coordination.coordinator);
     let has_coordinator = coordinator.is_some_and(|name| team.find_mate(name).is_some());
     let parent = |mate: &TeamAgent| -> Option<Arc<str>> {
+        // An agent below itself, or below one that the team does not have, would be drawn nowhere.
         let by = mate.by.clone().filter(|by| *by != mate.name && team.find_mate(by).is_some());
         by.or_else(|| coordinator.filter(|name| has_coordinator && **name != mate.name).cloned())
     };

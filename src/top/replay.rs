@@ -28,6 +28,7 @@ impl PastRun {
         let end = whole.past.records.len();
         let (to, plays) = match (wish, at) {
             (Replay::Leave, _) => (end, false),
+            // Not before the first record: without it there is no run to show.
             (Replay::Earlier, at) => (at.unwrap_or(end).saturating_sub(1).max(1), false),
             (Replay::Later, at) => (at.map_or(end, |at| at + 1), false),
             // From the beginning, where the end is shown.

@@ -56,6 +56,7 @@ impl Spots {
 
     /// Adds a path and what lies above it.
     fn add_path(&mut self, path: &Path, top: &Path, known: &mut HashSet<PathBuf>) {
+        // Nothing outside the workspace is read, so no answer comes from there.
         if !path.starts_with(top) {
             return;
         }
@@ -86,6 +87,7 @@ impl Spots {
             let is_kdl = path.extension().is_some_and(|extension| extension == "kdl");
             self.paths.contains(&lowercase_path(path))
                 || DECIDING.iter().any(|name| path.ends_with(name))
+                // New content of a file changes no list of names.
                 || !data && within(&self.listed)
                 || (is_kdl || !of_file) && within(&self.searched)
         })
