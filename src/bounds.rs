@@ -104,6 +104,7 @@ fn format_likely(likely: &Likely) -> [String; 5] {
 
 /// A number with two figures that are not zero, at least as large.
 fn round_up(number: u64) -> u64 {
+    // `ilog10` panics for 0.
     let unit = 10_u64.pow(number.max(1).ilog10().saturating_sub(1));
     number.div_ceil(unit).saturating_mul(unit)
 }

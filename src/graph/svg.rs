@@ -171,6 +171,7 @@ fn write_wire(out: &mut String, drawn: &Drawn<'_>) {
         None => ("line again", "again-tip"),
     };
     let _ = writeln!(out, "<g class=\"wire\"><title>{}</title>", escape_xml(&drawn.describe()));
+    // Where a label interrupts the line, only the outer ends of its parts have heads.
     let last = drawn.wire.parts.len().saturating_sub(1);
     for (index, part) in drawn.wire.parts.iter().enumerate() {
         let start = if index == 0 && drawn.arrow.is_some_and(|arrow| arrow.both) {

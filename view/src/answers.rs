@@ -55,6 +55,7 @@ impl Asked<'_> {
             }
             Asked::Gate(step) => step,
         };
+        // Where several steps have the name, only the run knows which of them asks: it checks the answer itself.
         let Some(gate) = declared_gate(plan, step) else { return Ok(()) };
         if !gate.options.iter().any(|option| option == choice) {
             let help = did_you_mean(choice, gate.options.iter().map(String::as_str));
@@ -172,6 +173,7 @@ fn find_request<'r>(past: &Past, report: &'r RunReport, word: &str) -> Result<Op
         return Ok(report.approvals.get(&id));
     }
     let asks = |row: &Row| row.state == RowState::Asking && matches_step(report, &row.step, word);
+    // A gate of this name that asks goes before requests; `find_gate` finds it.
     if report.rows.iter().any(asks) {
         return Ok(None);
     }

@@ -131,6 +131,7 @@ type News = (Vec<Record>, Option<(u64, u32)>);
 fn read_all(journal: &mut JournalFollower) -> Result<News, PastError> {
     let (mut all, mut last) = (Vec::new(), None);
     loop {
+        // One look reads a bounded piece of the journal: nothing new tells that its end is reached.
         let more = journal.poll_sums().map_err(swarmc_runtime::RunError::from)?;
         let Some((record, sum)) = more.last() else { return Ok((all, last)) };
         last = Some((record.seq, *sum));

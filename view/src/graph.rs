@@ -141,6 +141,7 @@ impl Graph {
 /// The id of the box, or frame, of each step of a run, by the name of the step: where several pipelines have a step of
 /// that name, that of the pipeline that runs.
 pub fn step_ids<'p>(plan: &'p Plan, pipeline: &'p Pipeline) -> BTreeMap<&'p str, String> {
+    // The last one of a name stays in the map, and the pipeline that runs is the first of the list.
     let steps = list_reached(plan, pipeline).into_iter().rev();
     let steps = steps.flat_map(|pipeline| pipeline.all_steps().map(move |step| (pipeline, step)));
     steps.map(|(pipeline, step)| (step.name.as_str(), id(&pipeline.name, &step.name))).collect()
@@ -195,6 +196,7 @@ impl Drawer<'_> {
     }
 
     fn draw_step(&mut self, step: &Step, ids: &BTreeMap<&str, String>, group: &mut Group) {
+        // `all_steps`, from which these come, has the steps of loops as well.
         let id = ids[step.name.as_str()].clone();
         for need in &step.needs {
             let how = match need.when {
@@ -261,6 +263,7 @@ impl Drawer<'_> {
             let agent = format!("agent {}", one.agent);
             match &one.name {
                 Some(name) => member(name, vec![name.clone(), agent]),
+                // The number keeps the ids of several entries without names apart.
                 None => member(&format!("members {index}"), vec![format!("{} members", one.count), agent]),
             }
         }
@@ -355,6 +358,7 @@ fn describe_iteration(iteration: &Iteration) -> Vec<String> {
 /// A name that no notation takes for a word of its own.
 fn id(group: &str, name: &str) -> String {
     let plain = |text: &str| -> String {
+        // `_` becomes its code, too: else two names could come to one id.
         let sign = |sign: char| {
             if sign.is_ascii_alphanumeric() { sign.to_string() } else { format!("_{:x}_", u32::from(sign)) }
         };

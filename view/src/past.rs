@@ -83,6 +83,7 @@ impl Past {
     }
 
     fn fold_report(folder: &RunFolder) -> Result<(Past, RunReport, JournalRead), PastError> {
+        // A snapshot that does not fit is passed over: the whole journal comes to the same report.
         if let Some(read) = folder.read_behind(REPORT).map_err(RunError::from)?
             && let Some(found) = Past::fold_read(folder, read)?
         {

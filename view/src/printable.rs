@@ -34,6 +34,7 @@ pub fn same_length(text: &str) -> Cow<'_, str> {
     let replace = |c: char| match c {
         '\n' | '\r' => c,
         c if !is_control(c) => c,
+        // What counts as control has three bytes at most, as the last replacement has.
         c if c.len_utf8() == 1 => '?',
         c if c.len_utf8() == 2 => '\u{B7}',
         _ => '\u{FFFD}',
@@ -48,12 +49,14 @@ fn is_control(c: char) -> bool {
 
 /// Skips what follows an escape character: a control sequence, a string up to its terminator, or one character.
 fn skip_escape(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    // A control character behind the escape belongs to no sequence: the caller handles it.
     match chars.next_if(|c| (' '..='~').contains(c)) {
         Some('[') => {
             while chars.next_if(|c| (' '..='?').contains(c)).is_some() {}
             chars.next_if(|c| ('@'..='~').contains(c));
         }
         Some(']' | 'P' | 'X' | '^' | '_') => {
+            // A terminal also takes everything for the string until its end comes.
             while let Some(c) = chars.next() {
                 if c == '\x07' || (c == '\x1b' && chars.next_if_eq(&'\\').is_some()) {
                     break;

@@ -365,6 +365,7 @@ impl RunReport {
         let lenient = self.rules.get(&*self.rows[index].step.name).is_some_and(|rule| rule.1);
         let row = &mut self.rows[index];
         row.ended_ms = at;
+        // 0 would say that the gate has not begun.
         row.attempt = 1;
         row.failure = choice.is_none().then(|| Failure::Refused.to_string());
         row.state = RowState::Ended(match choice {
@@ -376,6 +377,7 @@ impl RunReport {
 
     fn apply_end(&mut self, index: usize, attempt: u32, outcome: &Outcome, at: u64) {
         let row = &mut self.rows[index];
+        // The attempt that needs the summary comes behind this one, so the row goes on.
         if row.summarizer.is_some() && outcome.failure != Some(Failure::Cancelled) {
             row.earlier += 1;
             row.ended_ms = at;
@@ -426,6 +428,7 @@ impl RunReport {
                 RowState::Waiting
             }
             Some(Failure::Cancelled) => RowState::Cancelled,
+            // Here the agent that was to mend has failed: nothing comes behind it.
             Some(_) if mended => RowState::Ended(Status::Failed),
             Some(_) if escalated => RowState::Asking,
             Some(_) if tries < attempts && (!lasts || mends) => RowState::Waiting,
@@ -448,6 +451,7 @@ impl RunReport {
     pub fn count_rows(&self) -> Counts {
         let mut counts = Counts::default();
         for row in &self.rows {
+            // `total` counts the steps of the pipeline alone, and not those inside of them.
             if row.step.within.is_some() || !self.is_current(row) {
                 continue;
             }

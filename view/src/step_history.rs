@@ -216,6 +216,7 @@ impl<'r> StepHistory<'r> {
                 std::mem::take(&mut self.taken).into_iter().for_each(|id| self.mark_read(id));
             }
             Event::AttemptEnded { step: by, .. } if by == step => self.is_open = false,
+            // The process of the attempt is gone: what is taken from now on is for the next one.
             Event::RunResumed | Event::RunReopened { .. } => self.is_open = false,
             _ => {}
         }
@@ -265,6 +266,7 @@ impl<'r> StepHistory<'r> {
     /// An agent has read its messages from one number to another.
     fn mark_received(&mut self, agent: &str, first: u64, last: u64) {
         let mailbox = self.agents.get_mut(agent).map(|agent| &mut agent.mailbox);
+        // `range_mut` panics for a range that ends before it begins.
         let read = mailbox.into_iter().filter(|_| first <= last).flat_map(|mailbox| mailbox.range_mut(first..=last));
         read.for_each(|(_, entry)| entry.received = true);
     }

@@ -237,6 +237,7 @@ impl Team {
             }
             Event::MessageReceived { count, .. } => mate.received += *count as u32,
             Event::TurnStarted { turn, .. } if turn.purpose == Purpose::Act => {
+                // A turn that a killed run left open is taken again, in the same iteration.
                 mate.iterations = mate.iterations.max(turn.iteration);
                 "thinks".clone_into(&mut mate.doing);
             }
@@ -407,6 +408,7 @@ impl Spent {
     }
 
     fn to_document(self) -> SwarmUsage {
+        // The price of some turns would pass for that of all.
         let cost = (!self.unpriced && self.turns > 0).then_some(self.cost as f64 / 1e6);
         SwarmUsage { input: self.input, output: self.output, cost }
     }

@@ -83,6 +83,7 @@ fn lift_arrows(graph: &Graph) -> BTreeMap<Vec<usize>, Vec<Lifted<'_>>> {
     for arrow in &graph.arrows {
         let ends = (paths.get(arrow.from.as_str()), paths.get(arrow.to.as_str()));
         let (Some((from_name, from)), Some((to_name, to))) = ends else { continue };
+        // Paths of a frame and of a part of it share all of the shorter one: that arrow leads from the frame to itself.
         let shared = from.iter().zip(to).take_while(|(a, b)| a == b).count().min(from.len().min(to.len()) - 1);
         let mut label: Vec<String> = Some(arrow.label.clone()).filter(|label| !label.is_empty()).into_iter().collect();
         if from.len().max(to.len()) > shared + 1 {

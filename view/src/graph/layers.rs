@@ -288,6 +288,7 @@ fn order_boxes(count: usize, links: impl Iterator<Item = (usize, usize, bool)>) 
             let removed = waiting.remove(&(class(strong[to], all[to]), to));
             all[to] -= 1;
             strong[to] -= usize::from(is_strong);
+            // In a circle the box may have its place already: it is not put back.
             if removed {
                 waiting.insert((class(strong[to], all[to]), to));
             }
@@ -308,8 +309,10 @@ fn rank_boxes(boxes: &[Size], order: &[usize], downs: &[Down], width: f64) -> Ve
     let mut rows: Vec<f64> = Vec::new();
     let mut ranks = vec![0; boxes.len()];
     for &index in &by_order {
+        // What stands above comes earlier in the order, so its rank is known.
         let mut rank = ups[index].iter().map(|upper| ranks[*upper] + 1).max().unwrap_or(0);
         let wide = boxes[index].width + BESIDE;
+        // An empty row takes a box of any width, so the search ends.
         while rows.get(rank).is_some_and(|used| *used > 0.0 && used + wide > width) {
             rank += 1;
         }
@@ -405,6 +408,7 @@ fn build_grid(
     for (index, down) in downs.iter().enumerate() {
         let label = (links[index].label.width > 0.0).then(|| row_of[above(index)] + 1);
         let (first, last) = (grid.cells[down.upper].row, grid.cells[down.lower].row);
+        // A shared cell is made once, but every link that passes it has a place in its route for it.
         cost += last - first;
         if grid.cells.len() + cost / 8 > MOST {
             return Err(TooLarge);

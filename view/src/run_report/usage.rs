@@ -18,6 +18,7 @@ impl RunReport {
         row.state = match is_known {
             _ if inside => RowState::Running,
             true => RowState::Blocked,
+            // The plan that the run goes on with has no such step: nothing begins it again.
             false => RowState::Cancelled,
         };
         if !inside {
@@ -43,6 +44,7 @@ impl RunReport {
             total = Some(match total {
                 None => usage,
                 Some(total) => {
+                    // One unknown price must not hide those that are known: `is_part` says that there is more.
                     let cost = total.cost.into_iter().chain(usage.cost).reduce(|a, b| a + b);
                     Usage { cost, ..add_usage(Some(total), Some(usage)).unwrap_or_default() }
                 }

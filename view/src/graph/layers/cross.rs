@@ -11,6 +11,7 @@ const PATIENCE: usize = 4;
 pub(super) fn order_cells(grid: &mut Grid) {
     initial_order(grid);
     let size = grid.cells.len() + grid.down.iter().map(Vec::len).sum::<usize>();
+    // At least one sweep in each direction, however large the graph is.
     let sweeps = (WORK / size.max(1)).clamp(2, 30);
     let mut places = vec![0; grid.cells.len()];
     let mut best = (count_crossings(grid, &mut places), grid.rows.clone());
@@ -25,6 +26,7 @@ pub(super) fn order_cells(grid: &mut Grid) {
             let row = if is_down { step } else { rows - 1 - step };
             sort_row(grid, row, is_down, &mut places, sweep % 4 > 1);
         }
+        // `WORK` counts no pairs of lines, so a large graph does without.
         if size < 20_000 {
             swap_neighbours(grid, &mut places);
         }
@@ -47,6 +49,7 @@ fn initial_order(grid: &mut Grid) {
         while let Some(cell) = stack.pop() {
             if !std::mem::replace(&mut seen[cell], true) {
                 rows[grid.cells[cell].row].push(cell);
+                // A stack and no recursion: a chain may have more cells than the stack of a thread has room for.
                 stack.extend(grid.down[cell].iter().rev().filter(|below| !seen[**below]));
             }
         }
@@ -56,6 +59,7 @@ fn initial_order(grid: &mut Grid) {
 
 /// Sorts a row by the middle of each cell's neighbours in the row before; cells without any keep their places.
 fn sort_row(grid: &mut Grid, row: usize, is_down: bool, places: &mut [usize], ties_turn: bool) {
+    // A sweep down begins below the first row, and one up above the last: `before` is always a row.
     let (joined, before) = if is_down { (&grid.up, row.wrapping_sub(1)) } else { (&grid.down, row + 1) };
     for (place, cell) in grid.rows[before].iter().enumerate() {
         places[*cell] = place;
@@ -68,6 +72,7 @@ fn sort_row(grid: &mut Grid, row: usize, is_down: bool, places: &mut [usize], ti
             (sum as f64 / joined[*cell].len() as f64, *cell)
         })
         .collect();
+    // The sort is stable, so this turns only those with the same middle.
     if ties_turn {
         sorted.reverse();
     }
@@ -134,6 +139,7 @@ fn count_crossings(grid: &Grid, places: &mut [usize]) -> usize {
                 }
                 total += before - left;
             }
+            // Behind the count, as lines from one cell do not cross each other.
             for end in &ends {
                 let mut at = end + 1;
                 while at < tree.len() {

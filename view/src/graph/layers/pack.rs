@@ -39,6 +39,7 @@ pub(super) fn pack_shelves(sizes: &[Size], width: f64, whole: &mut Size) -> Vec<
     let (mut at, mut height) = (Point::default(), 0.0_f64);
     let mut corners = Vec::with_capacity(sizes.len());
     for size in sizes {
+        // What is wider than a shelf has one for itself.
         if at.x > 0.0 && at.x + size.width > width {
             at = Point { x: 0.0, y: at.y + height + BESIDE };
             height = 0.0;

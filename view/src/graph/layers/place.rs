@@ -107,6 +107,7 @@ fn settle_row(grid: &Grid, row: usize, packed: &[f64], x: &mut [f64], (up, down)
             weight += straight;
             sum += straight * (x[*other] + grid.cells[*other].axis - grid.cells[cell].axis);
         }
+        // What is joined with nothing stays, as a weight that gives way to all others; none would divide by 0.
         if weight == 0.0 {
             (weight, sum) = (0.05, 0.05 * x[cell]);
         }
@@ -155,6 +156,7 @@ pub(super) fn build_layout(
         let (start, end) = (ports.port_x(false, upper, index), ports.port_x(true, lower, index));
         part.push(Point { x: start, y: corners[upper].y + boxes[upper].height });
         part.push(Point { x: start, y: rows[grid.cells[upper].row].1 });
+        // A route has at least the two boxes.
         for cell in &route[1..route.len() - 1] {
             let (top, bottom) = rows[grid.cells[*cell].row];
             if grid.cells[*cell].what == What::Label {
@@ -172,6 +174,7 @@ pub(super) fn build_layout(
         part.push(Point { x: end, y: rows[grid.cells[lower].row].0 });
         part.push(Point { x: end, y: corners[lower].y });
         wire.parts.push(part);
+        // The route runs downwards, but the head of this link belongs to the upper box.
         if downs[index].is_back {
             wire.parts.reverse();
             wire.parts.iter_mut().for_each(|part| part.reverse());
@@ -192,6 +195,7 @@ fn simplify_points(part: &mut Vec<Point>) {
             continue;
         }
         if let [.., a, b] = kept[..]
+            // Equal to the bit: the points of a vertical line have copies of one number.
             && a.x == b.x
             && b.x == point.x
         {
@@ -253,6 +257,7 @@ impl Ports {
                 lines.into_iter().map(|(key, (sum, count))| (sum / count, key)).collect();
             lines.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
             let width = boxes[index].width;
+            // A side is only noted for a line, so there is at least one.
             let step = PORT.min((width - 2.0 * CORNER).max(0.0) / lines.len() as f64);
             let first = corners[index].x + (width - step * (lines.len() - 1) as f64) / 2.0;
             for (nth, (_, key)) in lines.into_iter().enumerate() {
