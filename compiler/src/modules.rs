@@ -161,6 +161,7 @@ fn load_imports(modules: &mut Modules, specs: &mut Vec<Spec>, loader: &mut Loade
                 None => {
                     let tree = loader.syntax_tree(file);
                     diagnostics.extend(tree.problems.iter().cloned().map(Diagnostic::from));
+                    // Together with `modules.list`: `merge_specs` takes them in pairs.
                     specs.push(lower::lower_spec(&tree.nodes, loader.sources.text(file), diagnostics));
                     depths.push(depths[index] + 1);
                     let module = modules.list.len();

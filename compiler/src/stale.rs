@@ -253,9 +253,11 @@ fn visit_lines(value: Option<&Value>, see: &mut impl FnMut(&str)) {
     let mut open: Vec<&Value> = value.into_iter().collect();
     while let Some(value) = open.pop() {
         match value {
+            // A digest stands in no file.
             Value::String(text) if !text.starts_with("sha256:") => {
                 text.lines().map(str::trim).filter(|line| !line.is_empty()).for_each(&mut *see);
             }
+            // The last one of the stack is seen first: turned round, lines come as they stand in the text.
             Value::Array(values) => open.extend(values.iter().rev()),
             Value::Object(values) => open.extend(values.values().rev()),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}

@@ -171,6 +171,7 @@ fn collect_suppressions(sources: &Sources, file: FileId) -> Vec<Allow> {
         };
         let next_end = text[rest_end..]
             .char_indices()
+            // The first character is the break of the comment's own line.
             .skip(1)
             .find(|(_, c)| *c == '\n')
             .map_or(text.len(), |(at, _)| rest_end + at);

@@ -48,6 +48,7 @@ impl Place {
         // A file that the folder has, too.
         match (&self.origin, &above.origin) {
             (Some((from, path)), Some((maker, folder))) => {
+                // The caller asks only where this path begins with the other one.
                 let inner = self.path[above.path.len()..].to_owned();
                 from == maker && *path == format!("{folder}{inner}")
             }

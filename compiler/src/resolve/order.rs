@@ -202,6 +202,7 @@ fn find_shortest_cycle(graph: &DiGraph<(), ()>, component: &[NodeIndex]) -> Vec<
                 let mut cycle = vec![node.index()];
                 let mut at = node;
                 while at != start {
+                    // All but the start have an entry from when they were put into the queue.
                     at = came[&at];
                     cycle.push(at.index());
                 }

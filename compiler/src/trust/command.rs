@@ -55,6 +55,7 @@ impl Started<'_> {
                     // `parse_argv` counts one byte between two words as well.
                     offset += length + 1;
                 }
+                // `parse_argv` makes nothing of no words.
                 span.unwrap_or_else(|| words[0].span(0..words[0].as_str().len()))
             }
         }

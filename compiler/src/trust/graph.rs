@@ -308,6 +308,7 @@ impl Reach {
     /// Where the walk began that led here, and the edges from there.
     pub(crate) fn path(&self, graph: &Graph, node: usize) -> (usize, Vec<usize>) {
         let (mut at, mut path) = (node, Vec::new());
+        // An edge leads back to what was reached before, so this ends at a start.
         while let Some(Some(edge)) = self.by[at] {
             path.push(edge);
             at = graph.edges[edge].from;

@@ -41,6 +41,7 @@ impl Carried {
         walk.idle.sort_by_key(|range| range.start);
         for read in prose.template.reads.iter().filter(|read| !read.via_directive) {
             let span = prose.passage.span(read.whole.clone());
+            // What is idle is not looked into, so these ranges never lie in each other.
             let at = walk.idle.partition_point(|idle| idle.start <= read.whole.start);
             if at > 0 && read.whole.end <= walk.idle[at - 1].end {
                 self.idle.insert(span);
@@ -113,6 +114,7 @@ impl Walk {
                 self.visit_statements(body);
             }
             Statement::AutoEscape { body, .. } => self.visit_statements(body),
+            // `do` writes nothing, and `add_prose` leaves out the reads of directives.
             Statement::Directive(_) | Statement::Do(_) => {}
         }
     }
@@ -215,6 +217,7 @@ impl Walk {
                 self.carry_value(key);
                 self.carry_value(value);
             }),
+            // `and` and `or` are one of their terms, and not a truth.
             ExprKind::And(terms) | ExprKind::Or(terms) | ExprKind::List(terms) => {
                 terms.iter().for_each(|term| self.carry_value(term));
             }

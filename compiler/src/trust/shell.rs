@@ -258,6 +258,7 @@ impl Reader<'_> {
         let end = match braces {
             0 => after,
             _ => self.text[after..]
+                // A brace that nothing closes ends with its line, so that the commands below are seen all the same.
                 .find(['}', '\n'])
                 .map_or(self.text.len(), |end| (after + end + 1).min(self.text.len())),
         };

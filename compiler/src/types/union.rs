@@ -235,6 +235,7 @@ pub(crate) fn unite_kinds(kinds: Vec<Kind>) -> Kind {
     let size = types().fold(1, |size: usize, kind| size.saturating_add(kind.size()));
     let depth = types().map(|kind| kind.depth()).max().unwrap_or(0);
     match kinds.as_slice() {
+        // Of a value without a kind nothing is known, and any is never wrong.
         [] => Kind::Any,
         [kind] => kind.clone(),
         kinds if kinds.contains(&Kind::Any) || kinds.len() > MOST_KINDS || size > LARGEST || depth > DEEPEST => {
@@ -263,6 +264,7 @@ fn merge_kinds(one: &Kind, other: &Kind) -> Option<Kind> {
         (Kind::Int, Kind::Float) | (Kind::Float, Kind::Int) => Kind::Float,
         (one, other) if one.is_text() && other.is_text() => Kind::String,
         (Kind::List(one), Kind::List(other)) => list((**one).clone(), other),
+        // The other forms can be added to their like only, so they are no lists.
         (Kind::Tuple(tuple), Kind::List(item)) | (Kind::List(item), Kind::Tuple(tuple)) if tuple.form == Form::List => {
             let item = tuple.items.iter().fold((**item).clone(), |kind, item| kind.or(item.clone()));
             Type::list(item).kind

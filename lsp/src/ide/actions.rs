@@ -298,6 +298,7 @@ fn inline_text(snapshot: &Snapshot, path: &str, document: &Document, range: &Ran
 
 /// A text as a raw string, which needs no escapes: over several lines where it has them.
 fn quote_raw(text: &str, indent: &str) -> String {
+    // No run of hashes in a text is longer than the text, so one is found.
     let hashes = (1..).map(|count| "#".repeat(count)).find(|hashes| !text.contains(&format!("\"{hashes}")));
     let hashes = hashes.unwrap_or_default();
     if !text.contains('\n') {

@@ -228,6 +228,7 @@ impl<'t> Reader<'t, '_> {
                 break;
             }
             if annotated {
+                // An annotation that nothing closes ends with its line, so that the lines below keep their meaning.
                 annotated = !matches!(kind, TokenKind::CloseParen | TokenKind::Newline);
                 if annotated && self.offset <= end {
                     return CursorKind::Nothing;
@@ -236,6 +237,7 @@ impl<'t> Reader<'t, '_> {
             }
             match kind {
                 TokenKind::LineComment if self.offset <= end => return CursorKind::Comment(start..end),
+                // A cursor right behind `*/` stands outside; a comment without an end has no outside.
                 TokenKind::BlockComment | TokenKind::OpenComment
                     if self.offset < end || kind == TokenKind::OpenComment =>
                 {
@@ -439,6 +441,7 @@ impl<'t> Reader<'t, '_> {
                 // A node that is commented out may be written again.
                 TokenKind::Slashdash => fresh = false,
                 kind if depth == 0 && fresh && is_value(kind) => {
+                    // The loop begins behind the opening brace, so there is a token before.
                     let from = self.tokens[index - 1].end as usize;
                     fresh = false;
                     if from != start {
@@ -477,6 +480,7 @@ fn unquoted_range(text: &str, kind: TokenKind, start: usize, end: usize) -> Rang
         true => 3,
         false => 1,
     };
+    // While a string is typed it may be shorter than the quotes that it begins and ends with.
     let from = (start + hashes + quotes).min(end);
     let closing = if kind == TokenKind::OpenString { 0 } else { hashes + quotes };
     from..end.saturating_sub(closing).max(from)

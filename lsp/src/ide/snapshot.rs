@@ -226,6 +226,7 @@ impl Workspace {
     /// into its folder; of all of them when they are to be checked in another way. What is being worked out is about the texts before, and is left.
     fn drop_analyses(&mut self, path: &str, on_disk: bool) {
         std::mem::take(&mut self.cancel).cancel();
+        // Rules that are not there yet may be in the making, from the texts before.
         if path == CONFIG_NAME || self.rules.get().is_none_or(|rules| rules.depends_on(path)) {
             self.rules = Arc::default();
         }
@@ -453,6 +454,7 @@ impl Files for Asked<'_> {
 impl Asked<'_> {
     fn record_path(&self, path: &str) {
         let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        // Most paths are asked for many times, and a set needs a new string for each insertion.
         if !paths.contains(path) {
             paths.insert(path.to_owned());
         }

@@ -160,6 +160,7 @@ impl Server<'_> {
                         }
                     }
                 }
+                // The pool keeps a sender, so this channel never closes.
                 recv(done) -> result => if let Ok(result) = result {
                     self.handle_done(result);
                 }
@@ -489,6 +490,7 @@ impl Server<'_> {
     }
 
     fn send(&mut self, message: Message) {
+        // The writer ends when the editor's end of the pipe does, and the channel with it.
         self.gone |= self.connection.sender.send(message).is_err();
     }
 }

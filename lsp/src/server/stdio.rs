@@ -41,6 +41,7 @@ enum Frame {
 impl Stdio {
     /// Starts to read and to write.
     pub(super) fn start() -> io::Result<Stdio> {
+        // With a bound the loop could wait for an editor that itself waits until the loop reads on.
         let (to_editor, outgoing) = unbounded::<Message>();
         let (to_loop, incoming) = bounded::<Message>(WAITING);
         let failure: Arc<Mutex<Option<String>>> = Arc::default();
@@ -103,6 +104,7 @@ fn read_frame(input: &mut impl BufRead) -> io::Result<Frame> {
         let mut line = Vec::new();
         input.by_ref().take(HEADER).read_until(b'\n', &mut line)?;
         if line.last() != Some(&b'\n') {
+            // A shorter line without its end is where the pipe has ended.
             return if line.len() as u64 == HEADER {
                 Err(invalid_data("a header without an end"))
             } else {

@@ -39,6 +39,7 @@ impl Checker<'_> {
         let mut kinds = self.env.whole.types.possible_kinds(&kind.kind);
         let all = kinds.len();
         kinds.retain(|kind| kind.class().is_none_or(|class| classes.has(class)));
+        // Of no kinds `unite_kinds` would make any, which says less than the type as it was.
         match kinds.is_empty() || kinds.len() == all {
             true => Type { kind: kind.kind, lack },
             false => Type { kind: unite_kinds(kinds), lack },
@@ -62,6 +63,7 @@ impl Checker<'_> {
                 match matches!(expr.kind, ExprKind::And(_)) == truth {
                     // All terms came out like this.
                     true => each.flatten().collect(),
+                    // One term alone may have decided, so only what all of them claim is sure.
                     false => each.reduce(|known, more| common_claims(known, &more)).unwrap_or_default(),
                 }
             }

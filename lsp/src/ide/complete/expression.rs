@@ -52,6 +52,7 @@ pub(super) fn complete_expression(ask: &Ask<'_>, scopes: &[Scope], logic: &Logic
         Some((&(start, Token::Text(text, false)), before)) => {
             let values = before.split_last().map_or(Vec::new(), |(_, _)| names.list_equal_values(before));
             let quote = logic.before[start..].chars().next();
+            // Most editors write the closing quote with the opening one.
             let closing = quote.filter(|quote| !ask.text()[after..].starts_with(*quote));
             let close = |item: Item| match closing {
                 Some(quote) => Item { text: format!("{}{quote}", item.text), ..item },
@@ -168,6 +169,7 @@ fn path_before<'t>(tokens: &[Placed<'t>]) -> Option<(Path<'t>, usize)> {
         // What is in brackets says which item.
         while at > 0 && tokens[at - 1].1 == Token::Sign("]") {
             let mut depth = 0_usize;
+            // The search begins at a `]`, so the depth is above 0 until its `[` is found.
             let opening = tokens[..at].iter().rposition(|(_, token)| {
                 match token {
                     Token::Sign("]") => depth += 1,
@@ -188,6 +190,7 @@ fn path_before<'t>(tokens: &[Placed<'t>]) -> Option<(Path<'t>, usize)> {
         at -= 1;
     }
     names.reverse();
+    // Names were counted from the end of the path: they stand the other way round now.
     let items = items.into_iter().map(|from_end| names.len() - 1 - from_end).collect();
     Some((Path { names, items }, at))
 }

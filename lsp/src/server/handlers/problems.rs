@@ -75,6 +75,7 @@ pub(super) fn pull_workspace(
         params.previous_result_ids.into_iter().map(|known| (known.uri.0, known.value)).collect();
     let mut found: BTreeMap<String, Vec<lsp::Diagnostic>> = BTreeMap::new();
     report_problems(&context.moment, context.encoding, |problems| found = problems);
+    // A file whose problems are gone needs a report, too, or the client keeps showing them.
     for uri in known.keys() {
         found.entry(uri.clone()).or_default();
     }
@@ -103,6 +104,7 @@ enum Report {
 
 /// The problems, or that they are those that the client knows by this id.
 fn make_report(items: Vec<lsp::Diagnostic>, known: Option<&str>) -> Report {
+    // Its keys are fixed: the same problems have the same id whenever they are asked for.
     let mut hasher = std::hash::DefaultHasher::new();
     items.hash(&mut hasher);
     let result_id = format!("{:016x}", hasher.finish());
