@@ -22,6 +22,7 @@ pub(crate) fn render_nodes(run: &RunSummary, all: bool, now: u64, paint: Paint) 
     let nodes: Vec<&Standing> = run.nodes.iter().filter(shown).collect();
     let of = |node: &Standing| find_status(run, &node.step.label());
     let several = run.nodes.iter().any(|node| node.step.instance > 1);
+    // The line that counts the rest takes the place of one.
     let most = if all || nodes.len() <= FEW { nodes.len() } else { FEW - 1 };
     for node in nodes.iter().take(most) {
         let label = node.step.label();

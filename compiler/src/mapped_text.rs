@@ -231,6 +231,7 @@ impl MappedText {
             Origin::File(file, ..) => Some(file),
             Origin::Text(..) | Origin::Made(_) => None,
         };
+        // An included file that is empty has left no piece.
         self.pieces.iter().filter_map(file).chain(self.includes.iter().map(|(file, _)| *file)).collect()
     }
 

@@ -148,6 +148,7 @@ impl Finder {
             (None, _) => Change::Added,
             (_, None) => Change::Removed,
             (Some((old, _)), Some((new, _))) => {
+                // Callers leave out equal parts, but the heads of workflows and pipelines may come to no difference.
                 let mut walk = Walk { path: String::new(), fields: Vec::new(), moved: None };
                 walk.compare_values(old, new);
                 match (walk.fields.is_empty(), walk.moved) {
@@ -224,6 +225,7 @@ impl Finder {
         }
         let kept: BTreeSet<&str> = new.iter().map(|it| name(it).as_str()).collect();
         for it in old.iter().filter(|it| !kept.contains(name(it).as_str())) {
+            // `Removed` has no fields, so nothing needs the value.
             let old = Some((Value::Null, origin(it)));
             self.push(Pair { part, name: name(it), pipeline: None, old, new: None });
         }
@@ -409,6 +411,7 @@ impl Walk {
                     self.path.truncate(length);
                 }
             }
+            // Of another length, everything behind the first item that came or went would count as changed.
             (Value::Array(before), Value::Array(after)) if before.len() == after.len() => {
                 for (index, (before, after)) in before.iter().zip(after).enumerate() {
                     let length = self.path.len();

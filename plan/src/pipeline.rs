@@ -73,6 +73,7 @@ impl Pipeline {
             loop {
                 match open.last_mut()?.next() {
                     Some(step) => {
+                        // What is inside of a loop comes right behind it, before the next step beside it.
                         open.push(step.body.loop_steps().iter());
                         return Some(step);
                     }

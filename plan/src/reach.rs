@@ -29,6 +29,7 @@ impl<'p> Reach<'p> {
         if !pipeline.edges.is_empty() {
             let mut open: Vec<Vec<&'p Step>> = pipeline.steps.iter().map(|step| vec![step]).collect();
             while let Some(way) = open.pop() {
+                // A way begins with a step, and only grows.
                 let last = way[way.len() - 1];
                 open.extend(last.body.loop_steps().iter().map(|step| [way.as_slice(), &[step]].concat()));
                 ways.insert(last.name.as_str(), way);
@@ -38,6 +39,7 @@ impl<'p> Reach<'p> {
         }
         for edge in &pipeline.edges {
             edges.entry(edge.from.as_str()).or_default().push(edge);
+            // An edge from a step to itself would stand in its list twice, and count twice.
             if edge.to != edge.from {
                 edges.entry(edge.to.as_str()).or_default().push(edge);
             }

@@ -29,6 +29,7 @@ impl Pipeline {
         }
         let mut reached = found.clone();
         loop {
+            // A step may stand ahead of what it needs: passes go on until one of them reaches nothing more.
             let before = reached.len();
             for step in &self.steps {
                 extend_dependents(step, &mut found, &mut reached);
@@ -96,6 +97,7 @@ fn keep_needed(pipeline: &mut Pipeline, until: &str) {
         until: Vec::new(),
         handles: Vec::new(),
         on_failure: pipeline.iteration.on_failure,
+        // No `until` is left that could hold, and that is no failure.
         exhausted: Exhausted::Success,
     };
     let has_output = pipeline.all_steps().any(|step| step.name == until && step.body.kind().has_output());

@@ -205,6 +205,7 @@ fn of_swarm(plan: &Plan, swarm: &Swarm) -> Vec<Unsupported> {
     let merger = swarm.synthesize.iter().map(|merge| (&merge.agent, &swarm.origin));
     let mut told = HashSet::new();
     for (name, origin) in members.chain(lead).chain(merger) {
+        // Several members may play one agent, whose problems are the same for each of them.
         let Some(agent) = plan.agent(name).filter(|_| told.insert(name)) else { continue };
         found.extend(
             player_problems(plan, agent).into_iter().map(|(it, help)| Unsupported::of_swarm(swarm, origin, it, help)),

@@ -75,6 +75,7 @@ impl<'t> Meter<'t> {
                         sum = (sum.0 + self.tokenizer.count(text), sum.1 + text.len() as u64);
                     }
                 }
+                // `Template::without_kind` gives texts without a digest, which nothing would tell apart.
                 if !template.digest.is_empty() {
                     self.known.insert(template.digest.clone(), sum);
                 }

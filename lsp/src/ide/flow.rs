@@ -93,6 +93,7 @@ fn list_feeds(
             let read = index.steps[need.step].symbol;
             let link = found.entry(member.place.clone()).or_insert(Feed { member, reads: Vec::new() });
             link.reads.extend(list_reads(&analysis, &index.steps[reader], read));
+            // A step may wait without reading anything: then the place that says so stands in for a read.
             if link.reads.is_empty() {
                 link.reads.push(names::make_place(&analysis, need.span));
             }

@@ -29,6 +29,7 @@ pub fn move_files(snapshot: &Snapshot, moves: &[(String, String)]) -> Rename {
             let short = !written.rsplit('/').next().unwrap_or(written).contains('.') && target.ends_with(".md");
             let full = if short { format!("{written}.md") } else { written.to_owned() };
             let leads = |home: &str, target: &str| swarmc_compiler::path_from(home, &full).as_deref() == Some(target);
+            // What does not lead there by this text is left alone: another place says the path.
             if !leads(home, target) || leads(&new_home, &new_target) {
                 continue;
             }
@@ -57,6 +58,7 @@ fn find_included(text: &str, range: &Range<usize>) -> Option<Range<usize>> {
 fn find_moved(moves: &[(String, String)], path: &str) -> String {
     let moved = |(from, to): &(String, String)| match path.strip_prefix(from.as_str())? {
         "" => Some(to.clone()),
+        // `a/bc` does not lie beneath `a/b`.
         rest => rest.starts_with('/').then(|| format!("{to}{rest}")),
     };
     moves.iter().find_map(moved).unwrap_or_else(|| path.to_owned())
@@ -66,6 +68,7 @@ fn find_moved(moves: &[(String, String)], path: &str) -> String {
 fn make_relative(home: &str, target: &str) -> String {
     let folder: Vec<&str> = home.split('/').collect();
     let parts: Vec<&str> = target.split('/').collect();
+    // The last parts are the names of the files, which are no folders to share.
     let most = (folder.len() - 1).min(parts.len() - 1);
     let common = (0..most).take_while(|&at| folder[at] == parts[at]).count();
     let mut written = vec![".."; folder.len() - 1 - common];

@@ -184,6 +184,7 @@ fn check_edits(snapshot: &Snapshot, edits: &Rename, to: &str) -> Result<(), Stri
             analysis.compilation.diagnostics.iter().filter(|found| found.severity() == Severity::Error).count();
         let after = swarmc_compiler::compile_with(spec, &overlay, &Settings::default());
         let mut errors = after.diagnostics.iter().filter(|found| found.severity() == Severity::Error);
+        // Errors that are there already need not stop a rename: only more of them show that it broke something.
         if errors.clone().count() > before {
             let why = errors.next().map_or(String::new(), |found| format!(": {}", found.message));
             return Err(format!("with the name `{to}`, `{spec}` would have errors that it does not have now{why}"));

@@ -171,6 +171,7 @@ impl Validator<'_> {
             let place = place.field("default");
             let (fits, noun) = match &param.kind {
                 ParamType::Int => (default.parse::<i64>().is_ok(), "whole number"),
+                // Rust reads `inf` and `NaN` as well.
                 ParamType::Float => (default.parse::<f64>().is_ok_and(f64::is_finite), "number"),
                 ParamType::Bool => (default.parse::<bool>().is_ok(), "boolean"),
                 ParamType::Json(schema) => {

@@ -142,11 +142,13 @@ impl fmt::Display for Place<'_> {
         let mut parts = Vec::new();
         let mut next = Some(self);
         while let Some(place) = next {
+            // The root has no part: the JSON pointer to the whole is empty.
             parts.extend(place.parent.map(|_| place.part));
             next = place.parent;
         }
         for part in parts.iter().rev() {
             match part {
+                // In this order, by RFC 6901: else the `~` of a `~1` would be written anew.
                 Part::Field(name) => write!(f, "/{}", name.replace('~', "~0").replace('/', "~1"))?,
                 Part::Index(index) => write!(f, "/{index}")?,
             }

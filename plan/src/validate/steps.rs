@@ -237,6 +237,7 @@ impl<'p> Validator<'p> {
                 })?;
             }
         }
+        // The word of the answer stands beside the fields, under this name.
         let mut asked = BTreeSet::from(["choice"]);
         for (index, ask) in gate.ask.iter().enumerate() {
             let place = place.field("ask");
@@ -254,6 +255,7 @@ impl<'p> Validator<'p> {
 fn check_nesting(place: &Place<'_>, pipeline: &Pipeline) -> Checked {
     let mut open: Vec<(&Step, usize)> = pipeline.steps.iter().map(|step| (step, 1)).collect();
     while let Some((step, depth)) = open.pop() {
+        // Steps outside of all loops have depth 1.
         place.ensure_holds(depth <= DEEPEST + 1, || {
             format!("step `{}` is nested in more than {DEEPEST} loops", step.name)
         })?;

@@ -163,6 +163,7 @@ fn limit_items(ask: &Ask<'_>, mut found: Completion) -> Completion {
         return found;
     }
     let typed = ask.text().get(found.range.start..ask.offset).unwrap_or_default().trim_start_matches('"');
+    // Editors filter only what they are given, so the best of a long list must be chosen here.
     found.items.retain(|item| hole::is_like(typed, &item.label));
     found.items.sort_by_key(|item| !item.label.starts_with(typed));
     found.items.truncate(MOST);
