@@ -83,6 +83,7 @@ fn write_table<const N: usize>(out: &mut String, title: &str, rows: &[(&str, [St
 
 fn format_cell(bound: &Bound, open: &str, show: &dyn Fn(u64) -> String) -> String {
     match bound {
+        // Sums saturate: this one may be any larger number.
         Bound::Most(u64::MAX) => "beyond counting".to_owned(),
         Bound::Most(most) => show(*most),
         Bound::Unbounded { .. } => open.to_owned(),

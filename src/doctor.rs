@@ -205,6 +205,7 @@ fn list_requirements() -> (Vec<Program>, Vec<Model>) {
                 let key = auth.map(|variable| (variable.clone(), is_set(&variable)));
                 models.push(Model { preset: (*preset).to_owned(), key, url: base_url });
             }
+            // A script answers by itself, and needs nothing of the machine.
             _ => {}
         }
     }

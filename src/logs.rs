@@ -225,6 +225,7 @@ impl Reader {
                 None => bytes.extend(read),
             }
             if end && last {
+                // The reader of events holds back a line without an end, and none will come now.
                 bytes.extend(log.events.take().map(AgentLog::finish).unwrap_or_default().into_bytes());
             }
             // A line that is still being written waits, or another log could cut it in two.

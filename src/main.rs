@@ -117,6 +117,7 @@ fn main() -> ExitCode {
         Command::Man(args) => shell::print_manual(&args),
     };
     let exit = outcome.unwrap_or_else(|error| report_error(&error));
+    // Waits for the orders that are still on their way to the engine.
     drop(mirror);
     exit.into()
 }

@@ -255,6 +255,7 @@ fn scope_pipeline(pipeline: &Pipeline, task: Option<&str>) -> Pipeline {
     let mut scope = pipeline.clone();
     if let Some(task) = task {
         scope.steps = pipeline.all_steps().filter(|step| step.name == task).cloned().collect();
+        // A task alone runs once: no `until` is judged, so what one reads need not be there.
         scope.iteration.until.clear();
     }
     scope
@@ -361,8 +362,8 @@ fn reads_stdin(plan: &Plan, pipeline: &Pipeline) -> bool {
 
 fn says_stdin(plan: &Plan, pipeline: &Pipeline) -> bool {
     let reads = |logic: &Expression| match &logic.reads {
-        // An expression without a list of what it reads may read everything: only its text can tell.
         Some(reads) => reads.contains_key(&DirectiveKind::Stdin),
+        // An expression without a list of what it reads may read everything: only its text can tell.
         None => logic.source.contains("stdin"),
     };
     let conditions = pipeline.all_steps().flat_map(|step| {

@@ -148,7 +148,7 @@ impl Finder {
             (None, _) => Change::Added,
             (_, None) => Change::Removed,
             (Some((old, _)), Some((new, _))) => {
-                // Callers leave out equal parts, but the heads of workflows and pipelines may come to no difference.
+                // Callers leave out equal parts, but the head of one whose inner parts differ may be the same.
                 let mut walk = Walk { path: String::new(), fields: Vec::new(), moved: None };
                 walk.compare_values(old, new);
                 match (walk.fields.is_empty(), walk.moved) {

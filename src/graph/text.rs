@@ -206,7 +206,7 @@ fn truncate_text(text: &str, width: usize) -> String {
 
 /// As many of the names as fit, and how many more there are.
 fn fit_names(names: &[String], width: usize) -> String {
-    // The caller has names; the first one stands there however narrow the line is.
+    // The caller passes at least one name, which stands there however narrow the line is.
     let mut out = names[0].clone();
     for (index, name) in names.iter().enumerate().skip(1) {
         let more = names.len() - index;

@@ -330,7 +330,9 @@ impl Picture<'_> {
     /// Writes a line, cut to its area.
     fn write_line(&self, buffer: &mut Buffer, area: Rect, text: &str, style: Style) {
         let text =
+            // Cut before the change to ASCII, so that the sign for the rest is changed as well.
             plain_text(&cut_text(&plain_text(&make_printable(text), true), area.width.into()), self.looks.unicode);
+        // The style reaches to the end of the line, also where the text does not.
         buffer.set_style(area, style);
         buffer.set_stringn(area.x, area.y, text, usize::from(area.width), style);
     }

@@ -146,6 +146,7 @@ fn list_prompts(layout: &Layout, step: &StepId, attempt: u32) -> Vec<TurnPrompt>
     let of_taker = |fallback: usize| -> Vec<TurnPrompt> {
         (0..).map_while(|repair| find_prompt(layout, (step, attempt), fallback, repair)).collect()
     };
+    // The numbers of takers and of their repairs have no gaps: the first without a file ends the search.
     (0..).map(of_taker).take_while(|prompts| !prompts.is_empty()).flatten().collect()
 }
 

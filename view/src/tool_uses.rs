@@ -30,6 +30,7 @@ pub fn read_tool_log(layout: &Layout, step: &StepId, attempt: u32) -> (Vec<UsedT
     for Signal { at, sign, .. } in lines.filter_map(|line| serde_json::from_str(&line).ok()) {
         match sign {
             TelemetryKind::ToolStarted { id, tool, arguments } => match find_open(&mut all, &id) {
+                // A program may tell of one use several times.
                 Some(known) => (known.tool, known.arguments) = (tool, arguments),
                 None => {
                     let used = ToolUse { turn: attempt, tool, arguments, at, ended_ms: None, ok: None, text: None };
@@ -53,6 +54,7 @@ pub fn read_tool_log(layout: &Layout, step: &StepId, attempt: u32) -> (Vec<UsedT
 
 /// The use of this id of which nothing has come yet.
 fn find_open<'u>(all: &'u mut [UsedTool], id: &str) -> Option<&'u mut ToolUse> {
+    // Uses without an id cannot be told apart, so each report of one is a use by itself.
     let open = all.iter_mut().rev().find(|known| !id.is_empty() && known.id == *id && known.used.ended_ms.is_none());
     open.map(|known| &mut known.used)
 }

@@ -30,6 +30,7 @@ pub fn format_size(bytes: u64) -> String {
     if bytes < 1024 {
         return format_count(bytes, "byte");
     }
+    // Ten times a large number of 64 bits does not fit into 64 bits.
     let mut tenths = u128::from(bytes) * 10 / 1024;
     let mut unit = 0;
     while tenths >= 10_240 && unit + 1 < UNITS.len() {

@@ -109,6 +109,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let mut seen = BTreeSet::new();
         let mut open = packs;
         while let Some(pack) = open.pop() {
+            // Packs that merge each other in a circle are reported by `resolve_packs`, and walked here all the same.
             if seen.insert(pack) {
                 open.extend(self.spec.packs[pack].rules.iter().filter_map(|rule| match &rule.value {
                     ast::PackRule::Merge(name) => {

@@ -64,6 +64,7 @@ pub(crate) struct ParamTypes {
 impl StepTypes {
     /// Adds a step, in the order of the model's indices; `is_free` says that its output is whatever an agent says.
     pub(crate) fn push(&mut self, name: &Name, output: Type, each: bool, is_free: bool) {
+        // Expressions cannot tell names apart that differ in `-` and `_` only: the first one is meant.
         self.by_plain.entry(normalize_name(&name.value)).or_insert(self.list.len());
         self.list.push(StepType { name: name.value.clone(), span: name.span, output, each, is_free });
     }

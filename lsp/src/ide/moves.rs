@@ -29,7 +29,7 @@ pub fn move_files(snapshot: &Snapshot, moves: &[(String, String)]) -> Rename {
             let short = !written.rsplit('/').next().unwrap_or(written).contains('.') && target.ends_with(".md");
             let full = if short { format!("{written}.md") } else { written.to_owned() };
             let leads = |home: &str, target: &str| swarmc_compiler::path_from(home, &full).as_deref() == Some(target);
-            // What does not lead there by this text is left alone: another place says the path.
+            // Only a text that leads to the file by itself can be written anew.
             if !leads(home, target) || leads(&new_home, &new_target) {
                 continue;
             }

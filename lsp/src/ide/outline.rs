@@ -162,6 +162,7 @@ pub fn search_symbols(snapshot: &Snapshot, query: &str) -> Vec<Found> {
         }
     }
     let key = |found: &(usize, Found)| (found.0, found.1.name.len(), found.1.name.clone(), found.1.place.clone());
+    // A key holds copies of texts, which a plain sort would make for each comparison.
     found.sort_by_cached_key(key);
     found.dedup();
     found.truncate(MOST);

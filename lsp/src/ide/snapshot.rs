@@ -454,7 +454,7 @@ impl Files for Asked<'_> {
 impl Asked<'_> {
     fn record_path(&self, path: &str) {
         let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
-        // Most paths are asked for many times, and a set needs a new string for each insertion.
+        // A path that is asked for again must not cost a new string.
         if !paths.contains(path) {
             paths.insert(path.to_owned());
         }

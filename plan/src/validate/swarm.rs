@@ -117,6 +117,7 @@ impl<'p> Validator<'p> {
         // A coordinator may begin alone, and add all the others.
         let adds = swarm.spawns.is_some() && swarm.lead.as_ref().is_some_and(|lead| lead.coordinator);
         list.ensure_holds(!swarm.members.is_empty() || adds, || format!("swarm `{}` has no member", swarm.name))?;
+        // In 64 bits, as the counts of the members have 32 each.
         let mut agents = 0u64;
         for (index, member) in swarm.members.iter().enumerate() {
             let place = list.index(index);

@@ -51,6 +51,7 @@ impl Presence {
 
     pub(super) fn learn(&mut self, known: Vec<Known>) {
         for Known(key) in known {
+            // Several conditions may say the same: one that is taken back leaves what the others say.
             *self.known.entry(key.clone()).or_default() += 1;
             self.trail.push(key);
         }

@@ -230,6 +230,7 @@ pub(crate) fn list_other_steps(index: &Index, reader: &Reader) -> Vec<Other> {
     for (step, distance) in graph.find_reachable(me, |step| graph.needs.get(&step).map_or(&[], Vec::as_slice)) {
         found.insert(step, Relation::Before(distance));
     }
+    // A loop around the reader has not ended while the reader runs.
     for holder in graph.list_holders(me) {
         found.remove(&holder);
     }

@@ -157,6 +157,7 @@ pub(in crate::ide) fn find_last_value(
 fn extract_field<'f>(text: &str, fields: impl Iterator<Item = &'f str>) -> Option<String> {
     let mut value = serde_json::from_str::<serde_json::Value>(text).ok()?;
     for field in fields {
+        // Taken out of the whole, which may be large, in place of a copy.
         value = value.get_mut(field)?.take();
     }
     Some(match value {

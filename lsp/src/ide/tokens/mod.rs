@@ -317,7 +317,6 @@ impl Painter<'_> {
 /// Adds a part of a token, line by line.
 fn append_lines(text: &str, stroke: &Stroke, part: Range<usize>, flat: &mut Vec<Token>) {
     let (Some(kind), mut at) = (stroke.kind, part.start) else { return };
-    // Where the inner stroke ends with the outer one, the part may end before it begins: `get` has nothing then.
     for line in text.get(part).unwrap_or_default().split_inclusive('\n') {
         let end = at + line.trim_end_matches(['\n', '\r']).len();
         if at < end {
