@@ -172,6 +172,7 @@ impl Parser<'_> {
         self.local = false;
         let start = self.at;
         let mut count = 0;
+        // Inside a block, the next `}` may be the one that closes it.
         while self.kind() == Some(TokenKind::CloseBrace) && (count == 0 || self.stack.is_empty()) {
             self.surplus = self.surplus.saturating_sub(1);
             count += 1;
@@ -250,6 +251,7 @@ impl Parser<'_> {
         let earlier = self.nodes.last().is_some_and(|node| node.children.is_none() && !node.broken) && !hidden;
         let before = self.tokens[..self.index].iter().rev().map(|token| token.kind);
         let directly = before
+            // Behind a `;` the node does not go on.
             .take_while(|kind| *kind != TokenKind::Semicolon)
             .find(|kind| !matches!(kind, TokenKind::Space | TokenKind::Newline))
             .is_some_and(|kind| {

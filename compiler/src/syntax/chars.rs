@@ -64,6 +64,7 @@ pub(super) fn classify_char(character: char) -> Class {
         '\u{A0}' | '\u{1680}' | '\u{2000}'..='\u{200A}' | '\u{202F}' | '\u{205F}' | '\u{3000}' => Class::Space,
         '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}' => Class::Forbidden,
         character if character.is_ascii() => CLASSES[character as usize],
+        // The further bytes of a character belong here too: `word_end` passes them without decoding.
         _ => Class::Word,
     }
 }

@@ -274,8 +274,10 @@ impl Parser<'_> {
         use TokenKind::{Backslash, Bare, Keyword, Newline, Slashdash, Space, Stray};
         let kind = |index: usize| self.tokens.get(index).map(|token| token.kind);
         match kind(index) {
+            // In a list, `]` closes the list and is no part of the word before it.
             Some(Stray) => !(self.now.list && self.text[..self.tokens[index].end as usize].ends_with(']')),
             Some(Bare | Keyword | Slashdash) => true,
+            // A backslash before space or a line break continues the line; elsewhere it is part of a path.
             Some(Backslash) => !matches!(kind(index + 1), None | Some(Newline | Space)),
             _ => false,
         }
@@ -394,6 +396,7 @@ impl Parser<'_> {
                 });
                 self.bump();
             }
+            // `parse_node` takes these itself, so the parser makes progress although nothing is taken here.
             Some(
                 TokenKind::Newline
                 | TokenKind::CloseBrace

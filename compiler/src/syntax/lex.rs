@@ -57,6 +57,7 @@ pub(super) fn lex(text: &str, from_start: bool) -> Lexed {
     if from_start && text.starts_with('\u{FEFF}') {
         lexer.push(TokenKind::Bom, 3);
     }
+    // Every call takes a byte at least or sets the limit, so the loop ends.
     while lexer.at < text.len() && lexer.limit.is_none() {
         lexer.lex_token();
     }
@@ -116,6 +117,7 @@ impl Lexer<'_> {
                 Some((Class::Newline, length)) => self.push(TokenKind::Newline, self.at + length),
                 Some((Class::Forbidden, _)) => self.lex_forbidden(),
                 Some((_, length)) => self.lex_word(self.at + length, true),
+                // Not reached: `at` lies in the text, and a character starts there.
                 None => {}
             },
         }
@@ -247,6 +249,7 @@ impl Lexer<'_> {
     fn without_end(&mut self, line_end: usize) {
         let hashes = self.bytes[self.at..].iter().take_while(|&&byte| byte == b'#').count();
         self.looked_far = true;
+        // No other string starts before this quote, so each stretch of the text is searched once.
         let Some(quote) = memchr(b'"', &self.bytes[line_end..]).map(|found| line_end + found) else {
             return self.open_string(line_end);
         };
@@ -276,6 +279,7 @@ impl Lexer<'_> {
     }
 
     fn lex_lines(&mut self) {
+        // An escape may lead behind the text or into a character: from here on only bytes are looked at.
         let mut at = self.at + 3;
         while !self.lines_open
             && let Some(found) = self.bytes.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest))
@@ -344,6 +348,7 @@ impl Lexer<'_> {
     /// A multi-line string without its end: it stops before the first line that is indented no deeper than its own.
     fn open_lines(&mut self) {
         self.looked_far = true;
+        // The token takes its line to the end, so no line is searched back twice.
         let line = memrchr2(b'\n', b'\r', &self.bytes[..self.at]).map_or(0, |newline| newline + 1);
         let indent = chars::skip_class(self.text, line, Class::Space) - line;
         let mut end = chars::line_end(self.text, self.at);
@@ -383,6 +388,7 @@ impl Lexer<'_> {
         let start = self.at;
         let mut at = start + 2;
         let mut depth = 1;
+        // Comments without an end nest in each other: the limit of depth bounds how many search the rest of the text.
         while let Some(found) = self.bytes.get(at..).and_then(|rest| memchr2(b'*', b'/', rest)) {
             at += found;
             match (self.bytes[at], self.byte_at(at + 1)) {

@@ -62,6 +62,7 @@ impl Parser<'_> {
         if !self.text.get(left.end as usize..start)?.chars().all(|between| matches!(between, ' ' | '\t')) {
             return None;
         }
+        // The left side was read as an argument before the sign came.
         self.entries.pop();
         Some(begin)
     }

@@ -355,6 +355,7 @@ impl<'t> Parser<'t> {
         {
             reading.node.trailing = Some(comment);
         }
+        // A missing `}` is found at the node behind it: the comments read so far belong to that node.
         if reading.stage != Stage::Cut {
             self.comments.clear();
             self.breaks = u32::from(cut.is_some());

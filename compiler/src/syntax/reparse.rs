@@ -70,6 +70,7 @@ fn outer_lines(tree: &Tree, edit: &Range<u32>) -> Option<Lines> {
     let passed = tree.nodes.partition_point(|node| node.span.end <= edit.start);
     let before = |node: usize| tree.cuts[node].filter(|&cut| cut <= edit.start);
     let (first, start) = (0..passed).rev().find_map(|node| Some((node + 1, before(node)?))).unwrap_or((0, 0));
+    // Strictly behind: the line break that ends the part must outlive the edit.
     let behind = |node: usize| tree.cuts[node].filter(|&cut| cut > edit.end);
     let (last, end) = (first..tree.cuts.len()).find_map(|node| Some((node, behind(node)?)))?;
     Some(Lines { path: Vec::new(), nodes: first..last + 1, old: start..end })

@@ -246,6 +246,7 @@ impl<'t> Strings<'t> {
         // A seventh digit is one too many, whatever comes behind it.
         let digits = bytes[open..].iter().skip(1).take(7).take_while(|byte| byte.is_ascii_hexdigit()).count();
         let close = open + 1 + digits;
+        // The closing quotes follow at the latest, so `open` lies in the text.
         let shaped = bytes[open] == b'{' && (1..=6).contains(&digits) && bytes.get(close) == Some(&b'}');
         if !shaped {
             problems.add(|| {
@@ -466,6 +467,7 @@ impl<'t> Strings<'t> {
         };
         let next = self.text[word..line.end].chars().next().map_or(0, char::len_utf8);
         let span = if indent.is_empty() { self.make_span(word, word + next) } else { self.make_span(line.start, word) };
+        // Quotes that share their line have something else before them: the offset may split a character.
         let from = close - prefix.len().min(close);
         Problem::new(span, message, if mixed { "other spaces or tabs" } else { "too few spaces" })
             .second_label(

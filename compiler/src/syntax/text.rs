@@ -103,6 +103,7 @@ impl Text {
         let at = u32::try_from(at.min(self.value.len())).expect("files are under 4 GiB");
         let Some(pieces) = &self.pieces else { return (self.offset + at, self.offset + at + 1) };
         let index = pieces.partition_point(|piece| piece.decoded <= at);
+        // The first piece starts at 0, so only an empty value has no piece here.
         let Some(piece) = index.checked_sub(1).map(|index| pieces[index]) else { return (0, 0) };
         if piece.escape > 0 && at as usize == self.value.len() {
             // The end of a value that ends in an escape.

@@ -158,6 +158,7 @@ impl Number {
         let (negative, digits, radix) = self.split_literal();
         let digits: String = digits.chars().filter(|&digit| digit != '_').collect();
         let sign = if negative { "-" } else { "" };
+        // With its sign: the digits of the least value alone do not fit.
         i128::from_str_radix(&format!("{sign}{digits}"), radix).ok()
     }
 

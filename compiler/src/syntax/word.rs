@@ -47,6 +47,7 @@ fn is_number(word: &[u8]) -> bool {
 }
 
 fn is_decimal(word: &[u8]) -> bool {
+    // `is_number` takes hexadecimal numbers before, in which `e` is a digit.
     let (mantissa, exponent) = match word.iter().position(|byte| matches!(byte, b'e' | b'E')) {
         Some(at) => (&word[..at], Some(&word[at + 1..])),
         None => (word, None),
