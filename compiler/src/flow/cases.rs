@@ -187,6 +187,7 @@ impl Flow<'_, '_> {
         };
         for index in readers {
             let step = &pipeline.steps[index];
+            // A directive writes the value out without a look at it, except that a call hands it on.
             let called = matches!(step.body, Body::Call { .. });
             let looks = |read: &Read| {
                 let same = match (&key.of, read.step) {

@@ -243,6 +243,7 @@ impl Flow<'_, '_> {
         let default = match arguments.as_slice() {
             [] => Const::Text(String::new()),
             [argument] if !argument.spread && argument.name.is_none() => as_constant(&argument.value)?.clone(),
+            // With a second argument, the default stands for an empty value as well.
             _ => return None,
         };
         // `unwrap_default` gives back what is no `default` filter.
@@ -278,6 +279,7 @@ impl Flow<'_, '_> {
             _ => self.rank_before(reader),
         };
         let value = Value { variable: self.fresh_variable(rank, classes.len()), classes };
+        // A parameter may turn out either way in another run, so that none of its cases counts as left out.
         if matches!(key.of, Of::Step(_)) && matches!(kind, Kind::Bool | Kind::Enum(_)) {
             self.branching.insert(value.variable);
         }

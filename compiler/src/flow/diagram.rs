@@ -263,6 +263,7 @@ impl<'b> Diagram<'b> {
 
     fn is_rough(&self, formula: Formula) -> bool {
         let node = self.nodes[formula.node_index()];
+        // The constant is never rough, and has no variable to look up.
         node.rough && self.variables[node.variable as usize].rough
     }
 
@@ -290,6 +291,7 @@ impl<'b> Diagram<'b> {
     fn child_at(&self, formula: Formula, variable: u32, value: usize) -> Formula {
         let node = &self.nodes[formula.node_index()];
         match node.variable == variable {
+            // A formula that does not test the variable is the same for each of its values.
             true => self.children[node.start as usize + value].with_sign(formula),
             false => formula,
         }
@@ -321,6 +323,7 @@ impl<'b> Diagram<'b> {
         let mut at = known;
         while let Some(node) = at {
             let found = &self.nodes[node as usize];
+            // The list goes on behind the node's children: `zip` ends with those that are compared.
             let own = &self.children[found.start as usize..];
             if found.variable == variable && children.iter().zip(own).all(|(child, own)| child.with_sign(sign) == *own)
             {

@@ -89,6 +89,7 @@ impl Flow<'_, '_> {
                 }
                 for &child in &self.children[step] {
                     before.push(Task::Ends(child));
+                    // What fails is handled only where one of these runs: `handled_formula` asks for that.
                     before.extend(self.handlers[child].iter().map(|&handler| Task::Run(handler)));
                 }
                 before

@@ -275,6 +275,7 @@ fn variable_depths(pipeline: &Pipeline<'_>, children: &[Vec<usize>]) -> Vec<usiz
     };
     let mut sizes = vec![1_usize; steps.len()];
     for &step in &pipeline.order.sorted {
+        // A shared need counts once for each way to it, which doubles at each join of a chain: the sum saturates.
         sizes[step] = steps[step].needs.iter().fold(1_usize, |size, need| size.saturating_add(sizes[need.step]));
     }
     let mut depths = vec![usize::MAX; steps.len()];
@@ -310,6 +311,7 @@ pub(crate) fn check_pipeline_values(model: &Model<'_>, budget: &Budget<'_>) -> V
     if open.is_empty() {
         return Vec::new();
     }
+    // In a circle of calls, a pipeline is asked about before it is known: it may lack its value then.
     let mut sure = vec![Answer::No; model.pipelines.len()];
     let mut seen = vec![false; model.pipelines.len()];
     // Those that a pipeline calls come before it.

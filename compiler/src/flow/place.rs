@@ -70,6 +70,7 @@ impl Flow<'_, '_> {
         let (model, pipeline) = (self.model, self.pipeline);
         let resolved = &pipeline.steps[step];
         let system = resolved.agent.and_then(|agent| model.agents[agent].system.as_ref());
+        // A text without logic reaches each of its reads.
         for prose in step_texts(resolved).into_iter().chain(system).filter(|prose| !prose.template.logic.is_empty()) {
             let found = prose.template.reads.iter().find(|found| {
                 found.via_directive == read.directive && prose.passage.span(found.whole.clone()) == read.whole
@@ -125,6 +126,7 @@ impl Flow<'_, '_> {
                     if truth { self.diagram.and(inside, condition) } else { self.diagram.and_not(inside, condition) }
                 }))
             }
+            // Whether the list has items is not known, so either part may be reached.
             Statement::For { list, filter, body, otherwise, .. } => self
                 .reach_in_expression(reader, list, wanted)
                 .or_else(|| self.reach_in_expression(reader, filter.as_ref()?, wanted))

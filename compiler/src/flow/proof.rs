@@ -139,6 +139,7 @@ fn prove_step(
     };
     let binding = step.needs.iter().any(|need| step.is_binding(need) && by(need));
     let mut declared = step.needs.iter().filter(|need| need.declared).peekable();
+    // Without a declared need, `all` would hold and prove what nothing says.
     let any = step.ast.join.value != Join::All && declared.peek().is_some() && declared.all(by);
     let settled = binding || any;
     let proves = |fact: &Fact| is_proof_of(fact, producer, root);

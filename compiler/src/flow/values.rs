@@ -169,6 +169,7 @@ pub(crate) fn compare_class(class: &Class, op: Comparison, with: &Const) -> Opti
                 (Class::Text(own), Const::Text(text)) => own == text,
                 (Class::Bool(own), Const::Bool(truth)) => own == truth,
                 (Class::None, Const::None) => true,
+                // A number without a class of its own may lie between these two.
                 (Class::Between(..), _) if number.is_some() => return None,
                 (Class::Other(_), _) => return None,
                 _ => false,

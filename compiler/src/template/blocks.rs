@@ -69,6 +69,7 @@ impl<'a> Blocks<'a> {
 
     fn increase_depth(&mut self, by: usize, range: Range<usize>) -> Option<Problem> {
         self.depth += by;
+        // At the first step too deep only: one problem stands for all that lies deeper.
         (self.depth == MAX_BLOCKS + 1).then(|| {
             template_error(range, format!("blocks nest more than {MAX_BLOCKS} deep"), "too deep").help(
                 "each `{% elif %}` nests in its `{% if %}`; split the text into files, or list the cases in a map",
@@ -104,6 +105,7 @@ impl<'a> Blocks<'a> {
                     .help(format!("open it with `{{% {opening} … %}}`, or leave this out")),
             );
         };
+        // The first that is taken out is the block itself.
         let unclosed = self.open.drain(index..).nth(1);
         self.depth = self.open.iter().map(|open| open.depth).sum();
         unclosed.map(|open| {

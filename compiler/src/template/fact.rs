@@ -140,6 +140,7 @@ fn evaluation_facts<'a>(operands: impl IntoIterator<Item = &'a Expr>, reading: R
     match reading {
         Reading::Outcome => Vec::new(),
         Reading::Evaluated => {
+            // Every step has a status, so reading one proves nothing.
             let paths = operands.into_iter().filter_map(Expr::as_path).filter(|path| path.root != Root::Status);
             paths.map(|path| defined_fact(path, false)).collect()
         }
@@ -190,6 +191,7 @@ fn common_fact(fact: &Fact, others: &[Fact]) -> Option<Fact> {
             Fact::Ended { step: same, any_of: more } if same_name(step, same) => {
                 let all = Status::ALL.into_iter().filter(|status| any_of.contains(status) || more.contains(status));
                 let any_of: Vec<Status> = all.collect();
+                // All three ways say nothing.
                 (any_of.len() < Status::ALL.len()).then(|| Fact::Ended { step: step.clone(), any_of })
             }
             _ => None,
@@ -266,6 +268,7 @@ fn is_later_round(op: Comparison, [left, right]: [&Expr; 2], truth: bool) -> boo
         },
         _ => return false,
     };
+    // Rounds count from 1.
     match (op, truth) {
         (Comparison::In, true) => {
             other.as_items().is_some_and(|items| items.iter().all(|item| number(item).is_some_and(|number| number > 1)))

@@ -80,6 +80,7 @@ impl<'a> Walk<'a, '_> {
                 }
             }
             Statement::For { target, list, filter, body, otherwise } => {
+                // Before the scope opens: the list does not see `loop` and the names of the target.
                 self.visit_expression(list, facts);
                 self.scopes.push(BTreeMap::from([("loop", true)]));
                 self.bind_target(target);

@@ -142,6 +142,7 @@ impl<'a> Lowering<'_, 'a> {
             ast::Expr::Const(constant) => ExprKind::Const(lower_literal(&constant.value)),
             ast::Expr::Var(var) => ExprKind::Variable(var.id.to_owned()),
             ast::Expr::GetAttr(attr) => {
+                // minijinja keeps no place of the name, but the span ends with it.
                 let name = own.end - attr.name.len()..own.end;
                 ExprKind::Attribute {
                     of: self.lower_boxed(&attr.expr),

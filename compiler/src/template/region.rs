@@ -274,6 +274,7 @@ fn too_deep(tokens: &Tokens<'_>, range: Range<usize>, problems: &mut Vec<Problem
     let (mut outside, mut deepest, mut brackets) = (0, 0, 0);
     for (token, _) in tokens {
         let nested = open.len() > 1;
+        // Never empty: only nested lists are taken off.
         let Some((chain, item)) = open.last_mut() else { break };
         match token {
             Token::ParenOpen | Token::BracketOpen | Token::BraceOpen => {
@@ -283,6 +284,7 @@ fn too_deep(tokens: &Tokens<'_>, range: Range<usize>, problems: &mut Vec<Problem
             }
             Token::ParenClose | Token::BracketClose | Token::BraceClose if nested => {
                 open.pop();
+                // The counts of the list outside are those that were added when this bracket opened.
                 outside -= open.last().map_or(0, |(chain, item)| chain + item);
             }
             Token::Comma | Token::Colon => (*chain, *item) = (0, 0),
@@ -326,6 +328,7 @@ fn check_dashes(
         };
         let named =
             Root::from_word(root).is_some_and(|root| root.required_name().is_some() && root.properties().is_none());
+        // Behind a dot, the word is a field and no root.
         if !named || bound.contains(root) || (index > 0 && matches!(tokens[index - 1].0, Token::Dot)) {
             continue;
         }
@@ -421,6 +424,7 @@ pub(super) fn replace_dashes(text: &str, range: Range<usize>, dashes: &[usize]) 
 fn inner_range(text: &str, start: usize, end: usize) -> Range<usize> {
     let sign = |at: usize| usize::from(matches!(text.as_bytes()[at], b'-' | b'+'));
     let from = start + 2 + sign(start + 2);
+    // In `{{-}}` one sign is both the first and the last.
     from..(end - 2 - sign(end - 3)).max(from)
 }
 

@@ -163,6 +163,7 @@ impl<'a> Scanner<'a> {
         if self.logic {
             self.blocks.report_unclosed(&mut self.problems);
         }
+        // From the last lost piece on, no logic was looked at.
         let broken = self.blocks.broken || self.lost == MAX_LOST;
         let (mut reads, mut tree): (Vec<Read>, Vec<Statement>) = Default::default();
         if self.logic && !broken {
