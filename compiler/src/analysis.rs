@@ -129,6 +129,7 @@ pub fn analyze<'s>(
     let mut plan = if diagnostics.has_errors() { None } else { emit::emit_plan(&model, &loader, file_stem(path)) };
     if let Some(plan) = &plan {
         check::run_plan_checks(plan, &model, &loader, &mut diagnostics)?;
+        // What the checks of the plan found may be suppressed as well.
         suppressions.apply(&mut diagnostics);
     }
     stats.suppressions = suppressions.count();
@@ -136,6 +137,7 @@ pub fn analyze<'s>(
     if settings.providers.is_empty() {
         suppressions.report_unused(plan.is_some(), &loader.sources, &mut diagnostics);
     }
+    // The checks of the plan may have found errors of their own.
     plan = plan.filter(|_| !diagnostics.has_errors());
     let diagnostics = diagnostics.into_sorted();
     let is_cancelled = loader.is_cancelled();

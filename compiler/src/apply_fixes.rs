@@ -93,6 +93,7 @@ pub fn fix_spec(path: &str, overlay: &mut Overlay<'_>, settings: &Settings, gues
                 refused.extend(chosen.pop().map(|(key, _)| key));
                 break;
             }
+            // The others come again in the next round.
             chosen.truncate(chosen.len() / 2);
         }
     }
@@ -113,6 +114,7 @@ fn diagnostic_key(diagnostic: &Diagnostic, compilation: &Compilation) -> (Code, 
 fn is_improvement(before: &Compilation, after: &Compilation, codes: impl Iterator<Item = Code>) -> bool {
     let layer = |code: Code| match code {
         Code::BadDirective | Code::TemplateError => 0,
+        // An id is `SW` and three digits, of which the first names its layer.
         code => code.id().as_bytes()[2] - b'0',
     };
     let mended = codes.map(layer).min().unwrap_or(0);
@@ -148,6 +150,7 @@ fn is_overlapping(one: &Fix, other: &Fix) -> bool {
         other
             .edits
             .iter()
+            // Touching counts as well: two insertions in one place have no order.
             .any(|b| a.span.file == b.span.file && a.span.start <= b.span.end && b.span.start <= a.span.end)
     })
 }

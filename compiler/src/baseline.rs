@@ -109,6 +109,7 @@ impl Baseline {
         let mut document = KdlDocument::new();
         let mut open: Option<KdlNode> = None;
         for (entry, &count) in &self.entries {
+            // Entries are ordered by file first, so that each file opens once.
             let same = open.as_ref().is_some_and(|node| node[0].as_string() == Some(&entry.file));
             if !same {
                 document.nodes_mut().extend(open.take());

@@ -204,6 +204,7 @@ impl Diagnostics {
         {
             self.suppress(|known| known.code == Code::Syntax && known.span() == Some(span));
         }
+        // Counted past `MOST` as well: no plan may come of a spec whose errors are not all kept.
         if diagnostic.severity() == Severity::Error {
             self.errors += 1;
         }

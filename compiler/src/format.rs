@@ -80,6 +80,7 @@ impl<'t> Writer<'t> {
         let mut told: Option<TokenKind> = None;
         for &word in &words {
             if word.kind == TokenKind::CloseBrace && word.tall {
+                // Only a text without problems is written, so its braces match.
                 self.depth -= 1;
             }
             match before {

@@ -334,6 +334,7 @@ impl Expansion<'_, '_, '_> {
         for part in &template.parts {
             let Part::Directive(directive) = part else { continue };
             let (Kind::Include, Some(name)) = (directive.kind, &directive.name) else { continue };
+            // Counted first: `resolve_include` holds the sum against the limit.
             self.bytes += directive.range.start - copied;
             whole.append(passage, copied..directive.range.start);
             copied = directive.range.end;
@@ -372,6 +373,7 @@ impl Expansion<'_, '_, '_> {
                 "closes the circle",
                 "remove one of the includes in the circle",
             )
+        // The chain begins with the prompt itself, which is no include.
         } else if self.chain.len() > INCLUDE_DEPTH {
             limit(format!("includes nest deeper than {INCLUDE_DEPTH}"), "one too deep", "include the text directly")
         } else if self.includes <= INCLUDES && self.bytes <= PROMPT_BYTES {

@@ -87,6 +87,7 @@ fn budget_cases<'p>(plan: &'p Plan, sums: &Sums<'p>) -> Vec<Case<'p>> {
         budget: step.budget.as_ref(),
     });
     cases.extend(all.into_iter().chain(steps).filter_map(|run| Some(Case { run, budget: run.budget? })));
+    // A run stops at such a budget on purpose, so that going beyond it is no mistake.
     cases.retain(|case| !case.budget.at_most);
     cases
 }
@@ -96,6 +97,7 @@ fn list_runs<'p>(plan: &'p Plan, sums: &Sums<'p>) -> impl Iterator<Item = Run<'p
         kind: "pipeline",
         name: &pipeline.name,
         origin: &pipeline.origin,
+        // `callees_first` leaves out no pipeline, not even one in a circle, so each has an entry.
         totals: sums.pipelines[pipeline.name.as_str()],
         budget: pipeline.budget.as_ref(),
     });

@@ -29,6 +29,7 @@ pub(crate) fn critical_path_time<'p>(steps: &'p [Step], times: &[Amount<'p>]) ->
         for &dependant in &dependants[position] {
             starts[dependant] = starts[dependant].maximum(end);
             waits[dependant] -= 1;
+            // Steps of a cycle never get here, so the walk ends without them.
             if waits[dependant] == 0 {
                 ready.push(dependant);
             }

@@ -282,6 +282,7 @@ impl<'p> Counter<'p, '_, '_> {
                     totals.limit_to(budget, self.estimate)
                 }
                 None => {
+                    // A callee without totals is one in whose middle this call stands.
                     let open = Amount::unbounded(Cause::Circle(step));
                     let endless = Some(Cause::Circle(step));
                     Totals { launches: open, turns: open, input: open, output: open, cost: open, time: open, endless }
@@ -460,6 +461,7 @@ impl<'p> Counter<'p, '_, '_> {
                 ..Totals::default()
             });
         }
+        // Nothing that goes into `turns` is unbounded here, so `known` is all of it.
         let count = Times::Most(turns.known);
         Totals {
             launches: turns,

@@ -179,6 +179,7 @@ impl<'p> Scope<'p> {
                     None => Amount::unbounded(open),
                 }
             }
+            // `succeeded` is the longest word for it.
             DirectiveKind::Status => Amount::at_most(9),
             DirectiveKind::Exit | DirectiveKind::Iteration | DirectiveKind::Index => Amount::at_most(NUMBER),
             DirectiveKind::Error => self.measure_error(name, open),
@@ -402,6 +403,7 @@ impl<'p> Scope<'p> {
             None => Times::Open(Cause::Items(step)),
         };
         match self.static_length(list) {
+            // A list that is written out has all its items in every run.
             Some(_) => items,
             None => self.estimate.limit_items(items),
         }

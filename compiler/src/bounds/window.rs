@@ -45,6 +45,7 @@ pub(crate) fn check_windows(plan: &Plan, sources: &Sources, diagnostics: &mut Di
                     let turn = Overflow { plan, pipeline, step, body, agent, window, given, parts };
                     diagnostics.set_home(place::find_span(&step.origin, sources));
                     diagnostics.extend(turn.to_diagnostic(sources));
+                    // Another agent of the chain would only repeat this report about the same turn.
                     break;
                 }
             }

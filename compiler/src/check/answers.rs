@@ -44,6 +44,7 @@ fn make_fits(answer: &ast::Answer) -> Fits<'_> {
 
 /// Everything that fits wherever this does: each of its parts, or any.
 fn list_wider_fits((task, numbers): Fits<'_>) -> impl Iterator<Item = Fits<'_>> {
+    // One bit for each of the five parts, the task last.
     (0..1u8 << 5).map(move |kept| {
         let keeps = |part: usize| kept >> part & 1 == 1;
         (task.filter(|_| keeps(4)), std::array::from_fn(|part| numbers[part].filter(|_| keeps(part))))

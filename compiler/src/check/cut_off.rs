@@ -75,6 +75,7 @@ impl Stop {
         }
         let bit = |step: usize| needs.binary_search(&step).map_or(0, |at| 1_u64 << at);
         let mut settled = vec![0; pipeline.steps.len()];
+        // In the order of needs, so that what a step needs is worked out before it.
         for &index in &pipeline.order.sorted {
             settled[index] =
                 pipeline.steps[index].needs.iter().fold(0, |all, need| all | bit(need.step) | settled[need.step]);
@@ -88,6 +89,7 @@ impl Stop {
         let around = |step: usize| std::iter::successors(Some(step), |&step: &usize| pipeline.steps[step].within);
         let within = pipeline.steps[self.step].within;
         let shares = within.is_none_or(|within| around(index).skip(1).any(|holder| holder == within));
+        // Only bits of what the stop waits for are ever set, so that equal means all of them.
         shares && around(index).fold(0, |all, step| all | self.settled[step]) == self.waits_for
     }
 }

@@ -46,6 +46,7 @@ pub(crate) fn check_documents(spec: &Spec, loader: &Loader<'_>, diagnostics: &mu
         let Some(text) = loader.peek_text(path.as_str(), span).filter(|text| !text.is_ascii()) else { continue };
         let (mut line, mut looked) = (1, 0);
         let inside = find_hidden(&text).into_iter().find_map(|(start, end)| {
+            // Counted on from the run before, so that many runs in one text stay linear.
             line += text[looked..start].matches('\n').count();
             looked = start;
             let taken = u32::try_from(line).is_ok_and(|line| (lines.0..=lines.1).contains(&line));

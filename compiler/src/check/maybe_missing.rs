@@ -28,6 +28,7 @@ pub(super) fn check<'a>(
     for (index, step) in pipeline.steps.iter().enumerate() {
         diagnostics.set_home(Some(step.ast.name.span));
         for (position, read) in step.reads.iter().enumerate() {
+            // `order_steps` gathers them in the order of the steps and their reads, so a search finds one.
             let back =
                 pipeline.order.back.binary_search_by_key(&(index, position), |back| (back.step, back.read)).is_ok();
             let read_before = read_as_previous(pipeline, index, read) && !read.directive;

@@ -246,6 +246,7 @@ fn prove_ends(
     for (target, ends) in ends_from_when(pipeline, step) {
         merge_ends(&mut proved, position[target], ends)?;
     }
+    // The keys are positions in the order of needs, so the first is the farthest away.
     while proved.len() > MOST_KNOWN {
         proved.pop_first();
     }

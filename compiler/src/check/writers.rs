@@ -56,6 +56,7 @@ pub(super) fn check<'a>(
         pairs.extend(find_clash(users, flow).map(|pair| (*kind, pair)));
     }
     pairs.extend(find_overlaps(&groups, flow).into_iter().map(|pair| ("writes", pair)));
+    // The worktree comes last of what two steps share, so that the report on their files is the one that stays.
     pairs.sort_by_key(|(kind, pair)| (pair.one.step, pair.other.step, *kind == "worktree"));
     // What a worktree or a file is shared for is said once of two steps.
     pairs.dedup_by_key(|(kind, pair)| (*kind == "session", pair.one.step, pair.other.step));

@@ -206,6 +206,7 @@ impl Builder<'_, '_, '_> {
             }
             let mut ids: Vec<SymbolId> = Vec::with_capacity(pipeline.steps.len());
             for step in &pipeline.steps {
+                // A loop stands before its steps, so its symbol is there by now.
                 let holder = step.within.map(|holder| ids[holder]).or(home);
                 let id = self.add_symbol(step_kind(step.ast), &step.ast.name, holder);
                 ids.push(id);

@@ -362,6 +362,7 @@ impl Index {
         let mut seen = vec![false; self.steps.len()];
         seen[step] = true;
         let mut next = 0;
+        // The list is a queue: what is nearer comes first, so the first way to a step is the shortest.
         while let Some(&(at, distance)) = found.get(next) {
             next += 1;
             for need in &self.steps[at].needs {

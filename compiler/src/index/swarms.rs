@@ -38,6 +38,7 @@ impl Builder<'_, '_, '_> {
                 let merged = [manager, into, checked].into_iter().flatten().collect::<String>();
                 self.describe(id, format!("{members}\n\n{merged}"));
             }
+            // Only now: an item may wait for one that stands behind it.
             for item in &swarm.ast.items {
                 let find = |local: Local, name: &Name| self.find_local(home?, local, &name.value);
                 let Some(symbol) = find(Local::Item, &item.name) else { continue };
