@@ -30,6 +30,7 @@ pub(super) fn script_command(path: &str, text: &str, folder: &str) -> Command {
 
 /// The words of a line that means the same without a shell; none where it does not, or might not.
 fn split_words(line: &str) -> Option<Vec<String>> {
+    // Neither `~`, which a shell replaces, nor `#`, which begins a comment.
     const PLAIN: &[u8] = b"-_./:,@%+=^";
     let plain = |byte: u8| {
         byte.is_ascii_alphanumeric() || PLAIN.contains(&byte) || matches!(byte, b' ' | b'\t') || byte >= 0x80

@@ -143,6 +143,7 @@ impl Derived for Digest {
 /// A text without its tests and the white space before each: they do not change what runs.
 fn without_tests<'l>(model: &Model<'_>, loader: &'l Loader<'_>, file: FileId) -> Cow<'l, str> {
     let text = loader.sources.text(file);
+    // The model has the tests of the spec itself alone, in the order of its text.
     let mut spans = model.tests.iter().map(|test| test.ast.span).filter(|span| span.file == file).peekable();
     if spans.peek().is_none() {
         return Cow::Borrowed(text);

@@ -74,6 +74,7 @@ impl Emitter<'_, '_, '_> {
         let step = &pipeline.steps[index];
         let ast = step.ast;
         // Reads of this step that mean the round before.
+        // `order_steps` gathers them in the order of the steps.
         let first = pipeline.order.back.partition_point(|back| back.step < index);
         let back: Vec<&str> = pipeline.order.back[first..]
             .iter()
@@ -177,6 +178,7 @@ impl Emitter<'_, '_, '_> {
         }
         let one = match (&step.output.kind, &step.ast.for_each) {
             (Kind::List(result), Some(each)) if each.with_item => match &result.kind {
+                // `infer_output` puts the item first and the output last.
                 Kind::Record(record) => record.fields.last().map_or(&Kind::Any, |output| &output.kind.kind),
                 _ => &Kind::Any,
             },

@@ -63,6 +63,7 @@ impl Emitter<'_, '_, '_> {
             return self.emit_segments(prose, back);
         };
         let file = self.loader.sources.name(span.file);
+        // A panic leaves either the older template or the newer one there, and both are whole.
         let mut emitted = facts.derived::<LastEmitted>().0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*emitted {
             Some(known) if known.file == file && known.wrap == prose.wrap => known.template.clone(),

@@ -366,6 +366,7 @@ impl Flow<'_, '_> {
                 (root, if is_later { Of::Round(round(), Some(step)) } else { Of::Step(step) })
             }
             Root::Input => {
+                // A port is another name for the output behind it, so both share one variable.
                 let step = &self.pipeline.steps[reader?];
                 let port = step.inputs.iter().find(|(port, _)| name.is_some_and(|name| same_name(port, name)));
                 (Root::Output, Of::Step(port?.1))

@@ -117,6 +117,7 @@ impl Vocabulary {
                     Class::Number(_) | Class::Between(..) => true,
                     _ => false,
                 });
+                // Without a comparison, only its truth is asked for.
                 if classes.is_empty() { vec![Class::Other(true), Class::Other(false)] } else { classes }
             }
             Kind::Enum(_) | Kind::Free => free_classes(self.compared.get(key).map_or(&[], Vec::as_slice)),

@@ -38,6 +38,7 @@ impl Names {
     fn unique_name(&mut self, wanted: String) -> String {
         let next = self.next.entry(wanted.replace('-', "_")).or_insert(2);
         let mut name = wanted.clone();
+        // The number goes on from the last one taken: many things of one name stay linear.
         while !self.taken.insert(name.replace('-', "_")) {
             name = format!("{wanted}-{next}");
             *next += 1;

@@ -183,6 +183,7 @@ impl Converter<'_, '_, '_> {
     fn relative_path(&self, path: &str) -> String {
         let base: Vec<&str> = self.to.split('/').filter(|part| !part.is_empty()).collect();
         let parts: Vec<&str> = path.split('/').collect();
+        // The last part is the file itself, which is no folder to share.
         let shared = base.iter().zip(&parts[..parts.len() - 1]).take_while(|(a, b)| a == b).count();
         let ups = std::iter::repeat_n("..", base.len() - shared);
         ups.chain(parts[shared..].iter().copied()).collect::<Vec<_>>().join("/")

@@ -23,6 +23,7 @@ pub(super) fn rewrite_directives<'t>(text: &'t str, mut each: impl FnMut(Directi
             rest = &here[length..];
             continue;
         }
+        // Nothing where the text ends behind the sign, or where a longer character follows it.
         let mark = here.get(..2).unwrap_or_default();
         let length = match mark {
             "{{" | "{%" | "{#" => {

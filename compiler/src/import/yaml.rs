@@ -160,6 +160,7 @@ impl<'t> Builder<'t> {
                     self.finish_value(Node { span: start, value, size, height: height + 1 }, anchor)?;
                 }
                 Event::Alias(anchor) => {
+                    // An anchor is filled in once its value is complete: an empty one is still open around this alias.
                     let Some(node) = self.anchors.get(anchor).cloned().flatten() else {
                         return Err(Broken {
                             span,

@@ -47,6 +47,7 @@ impl Reader<'_> {
             self.skip_space();
             if let Some(rest) = self.rest.strip_prefix("[]") {
                 self.rest = rest;
+                // The `?` before the brackets belongs to the items, and the list itself has none yet.
                 kind = format!("list<{kind}{}>", if std::mem::take(&mut optional) { "?" } else { "" });
             } else if let Some(rest) = self.rest.strip_prefix('?') {
                 self.rest = rest;

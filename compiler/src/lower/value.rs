@@ -54,6 +54,7 @@ fn parse_quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
         return number.parse::<u64>().ok()?.checked_mul(*scale);
     };
     let whole = whole.parse::<u64>().ok()?.checked_mul(*scale)?;
+    // With six digits, the product below fits 64 bits for every unit.
     if fraction.is_empty() || fraction.len() > 6 {
         return None;
     }
@@ -82,6 +83,7 @@ pub(crate) fn expand_thousands(text: &str) -> Option<String> {
         _ => return None,
     };
     let digits = &text[..text.len() - 1];
+    // With its zeros, such a number still fits 64 bits.
     let plain = !digits.is_empty() && digits.len() < 12 && digits.bytes().all(|byte| byte.is_ascii_digit());
     plain.then(|| digits.to_owned() + zeros)
 }

@@ -235,6 +235,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             (_, Some(kind)) => (kind.clone(), path),
             _ => return false,
         };
+        // Each turn takes a name of the path or looks one up that leads to no further name, so the loop ends.
         let mut path = path.iter();
         loop {
             if kind.optional {
@@ -329,6 +330,7 @@ fn sole_sink(steps: &[Step<'_>]) -> Option<usize> {
     for need in steps.iter().flat_map(|step| &step.needs) {
         needed[need.step] = true;
     }
+    // Each turn goes one loop deeper, so the search ends.
     let mut list = None;
     loop {
         let last =

@@ -94,7 +94,7 @@ pub(super) fn report_shell_reads(
     for range in plain.take(template::MAX_PROBLEMS) {
         for (at, _) in text[range.clone()].match_indices("${").take(template::MAX_PROBLEMS) {
             let start = range.start + at;
-            // Where no `}` follows this one, none follows the next ones either.
+            // Without a `}` behind this one, none of those that follow has one either.
             let Some((name, _)) = text[start + 2..range.end].split_once('}') else { break };
             let meant = match (is_param(name), within.steps.find_exact(name)) {
                 (true, _) => format!("<<param:{name}>>"),

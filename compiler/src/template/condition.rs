@@ -29,6 +29,7 @@ pub(crate) fn parse_expression(text: &str) -> Expression {
     }
     expression.problems.sort_by_key(|problem| (problem.range.start, problem.range.end));
     expression.reads.sort_by_key(|read| (read.whole.start, read.whole.end));
+    // Large conditions have very many of them, and the model keeps them to its end.
     expression.reads.shrink_to_fit();
     expression
 }

@@ -78,6 +78,7 @@ impl<'a> Lowering<'_, 'a> {
                 Statement::With { assignments, body }
             }
             Stmt::Set(set) => {
+                // Ahead of the name: the value may read what the name meant before.
                 let value = self.lower_expression(&set.expr);
                 Statement::Set { target: self.lower_target(&set.target), value }
             }

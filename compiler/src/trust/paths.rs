@@ -47,6 +47,7 @@ impl Files {
             .collect();
         let (written_patterns, read_patterns) = (list_patterns(&self.written), list_patterns(&self.read));
         let mut meet = |written: &str, read: &str| {
+            // Both are keys of their maps: the callers below take them from there.
             for &(reader, span) in &self.read[read] {
                 graph.add_edge(nodes[written], reader, span, Via::Reads);
             }

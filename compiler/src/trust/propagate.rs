@@ -41,7 +41,7 @@ impl Carried {
         walk.idle.sort_by_key(|range| range.start);
         for read in prose.template.reads.iter().filter(|read| !read.via_directive) {
             let span = prose.passage.span(read.whole.clone());
-            // What is idle is not looked into, so these ranges never lie in each other.
+            // These ranges never nest, as the walk does not enter one: the last that begins before the read decides.
             let at = walk.idle.partition_point(|idle| idle.start <= read.whole.start);
             if at > 0 && read.whole.end <= walk.idle[at - 1].end {
                 self.idle.insert(span);

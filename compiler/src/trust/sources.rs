@@ -156,6 +156,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                 }
             };
             turns.windows(2).for_each(|pair| join(pair[0], pair[1]));
+            // A list is made with its first turn, so it is never empty.
             let (first, last) = (turns[0], turns[turns.len() - 1]);
             // In the next round the first turn goes on with the last one.
             if first != last && pipeline.has_previous_round(last, first) {

@@ -378,6 +378,7 @@ pub(super) fn parse_whole(expr: &Expr) -> Option<i64> {
     match &expr.kind {
         ExprKind::Const(Const::Int(number)) => Some(*number),
         ExprKind::Const(Const::Bool(truth)) => Some(i64::from(*truth)),
+        // Up to there a float holds every whole number exactly, so the cast loses nothing.
         ExprKind::Const(Const::Float(number)) if number.fract() == 0.0 && number.abs() < 1e15 => Some(*number as i64),
         ExprKind::Negative(of) if !matches!(of.kind, ExprKind::Const(Const::Bool(_))) => parse_whole(of)?.checked_neg(),
         _ => None,

@@ -76,6 +76,7 @@ impl Checker<'_> {
             _ => return None,
         };
         let words: Vec<Expr> = items.iter().filter(|item| item.as_text().is_some()).cloned().collect();
+        // The name of the loop was bound last, so it has this number.
         self.choices.open.insert(self.bindings, Choice { words, ..Choice::default() });
         Some(self.bindings)
     }

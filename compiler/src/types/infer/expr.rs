@@ -529,7 +529,9 @@ fn find_part(kind: &Kind, name: &str, index: Option<i64>, filled: u64, by_alias:
         }
         Kind::List(item) | Kind::Iter { item, .. } => {
             let number = index?;
+            // From its end, an item is found only in a list whose length is known.
             let sized = number >= 0 || !matches!(kind, Kind::Iter { sized: false, .. });
+            // Places count from 0 at the beginning, and from 1 at the end.
             let there = if number < 0 { number.unsigned_abs() <= filled } else { number.unsigned_abs() < filled };
             part(if there && sized { (**item).clone() } else { make_absent(item) })
         }

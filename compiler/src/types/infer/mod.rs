@@ -239,9 +239,11 @@ impl<'c> Checker<'c> {
             }
             false => self.infer_operand(value, Need::Nothing),
         };
+        // Ahead of the binding: in `{% set n = n %}` the value is the older `n`.
         let key = self.place_key(value);
         self.unpack_target(target, kind, value);
         if let (Target::Name(_), Some(key)) = (target, key) {
+            // `unpack_target` has just bound the name under this number.
             self.aliases.insert(self.bindings, key);
         }
         self.record_list(target, value);

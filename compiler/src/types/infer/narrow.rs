@@ -39,7 +39,7 @@ impl Checker<'_> {
         let mut kinds = self.env.whole.types.possible_kinds(&kind.kind);
         let all = kinds.len();
         kinds.retain(|kind| kind.class().is_none_or(|class| classes.has(class)));
-        // Of no kinds `unite_kinds` would make any, which says less than the type as it was.
+        // Of no kinds `unite_kinds` makes any, which says less than the type itself.
         match kinds.is_empty() || kinds.len() == all {
             true => Type { kind: kind.kind, lack },
             false => Type { kind: unite_kinds(kinds), lack },
