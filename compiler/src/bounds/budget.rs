@@ -49,6 +49,7 @@ fn may_matter(plan: &Plan) -> bool {
         || plan.agents.iter().any(|agent| agent.budget.is_some())
         || plan.pipelines.iter().any(|pipeline| pipeline.budget.is_some())
         || plan.swarms.iter().any(|swarm| swarm.budget.is_some())
+        // Without a budget, only a list or a circle of calls goes on without an end.
         || steps.any(|step| step.budget.is_some() || step.for_each.is_some() || matches!(step.body, Body::Call(_)))
 }
 

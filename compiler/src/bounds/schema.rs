@@ -72,6 +72,7 @@ impl<'p> Types<'p> {
         if let Some(known) = self.known.get(name.as_str()) {
             return *known;
         }
+        // Of no limit while it is open: a type that contains itself ends here.
         self.known.insert(name, None);
         let longest = self.longest_at(&schema.0, depth);
         self.known.insert(name, longest);
@@ -100,6 +101,7 @@ impl<'p> Types<'p> {
                 if schema.get("additionalProperties").is_some_and(|more| more != &Value::Bool(false)) {
                     return None;
                 }
+                // The braces, and a colon and a comma for each field.
                 properties.iter().try_fold(2, |sum: u64, (name, property)| {
                     let value = self.longest_at(property, depth)?;
                     Some(sum.saturating_add(value).saturating_add(json_length(&Value::from(name.as_str())) + 2))
@@ -118,6 +120,7 @@ impl<'p> Types<'p> {
             let same = || properties.iter().find(|(key, _)| crate::template::same_name(key, name));
             properties.get(name).or_else(|| same().map(|(_, property)| property))
         });
+        // Each value of a map has this schema, whatever its key is.
         found.or_else(|| object.get("additionalProperties").filter(|more| more.is_object()))
     }
 

@@ -150,6 +150,7 @@ impl<'s, 'p> Writer<'s, 'p> {
             Statement::For { target, list, body, otherwise, .. } => {
                 let fixed = self.loops.next().unwrap_or_default();
                 let (outer, around) = (self.names.len(), std::mem::take(&mut self.together));
+                // Ahead of the target: the list does not see the names of its own loop.
                 let (item, length) =
                     (self.scope.item_schema(list, self.types).or(self.find_items(list)), self.list_length(list));
                 self.depth += 1;

@@ -239,6 +239,7 @@ impl<'p> Scope<'p> {
             (None, _) => return self.measure_run_output(step, fields, types),
         };
         let one = self.measure_result(step, types);
+        // A comma for each item, and the brackets.
         one.plus(Amount::at_most(1)).times(self.count_items(step, &each.list.source, types)).plus(Amount::at_most(2))
     }
 
@@ -317,6 +318,7 @@ impl<'p> Scope<'p> {
         let Some(param) = self.find_param(name) else { return Amount::unbounded(open) };
         match &param.kind {
             ParamType::Int | ParamType::Float => Amount::at_most(NUMBER),
+            // `false` is the longer word.
             ParamType::Bool => Amount::at_most(5),
             ParamType::File | ParamType::Dir => Amount::at_most(PATH),
             ParamType::String => Amount::unbounded(open),

@@ -98,6 +98,7 @@ pub(super) fn check(pipeline: &Pipeline<'_>, types: &Types, diagnostics: &mut Di
             );
         }
         let ends = [&edge.from, &edge.to].map(|end| steps.get(end.value.as_str()).filter(|step| step.agent.is_none()));
+        // A step that takes no turn has been reported above.
         for step in ends.into_iter().flatten().filter(|step| silent_kind(step).is_none()) {
             diagnostics.push(
                 Diagnostic::new(

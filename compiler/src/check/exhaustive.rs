@@ -29,6 +29,7 @@ pub(super) fn check<'a>(
     let (mut found, mut open) = (Vec::new(), Vec::new());
     for readers in collect_tested_values(model, pipeline).into_values() {
         let mut testers: Vec<usize> = readers.iter().map(|(step, _)| *step).collect();
+        // They come step by step, so equal ones stand side by side.
         testers.dedup();
         let [(first, read), ..] = readers.as_slice() else { continue };
         if testers.len() < 2 {

@@ -40,6 +40,7 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
         used.extend(powers::find_server(model, tool).map(|server| server.name.span));
     }
     for server in model.servers.iter().map(|server| server.ast) {
+        // An import may declare servers that nothing here starts.
         if let Some(line) = &server.exec
             && (model.tables.modules.is_own(server.name.span) || used.contains(&server.name.span))
         {

@@ -142,6 +142,7 @@ pub(super) fn find_floating(simple: &Simple) -> Vec<Floating> {
     let found = find_package_words(runner, &rest[runner.told.len()..]);
     found
         .into_iter()
+        // A variable may hold a version.
         .filter(|word| word.variables.is_empty())
         .filter_map(|word| check_package(runner.kind, &word))
         .collect()
@@ -190,6 +191,7 @@ fn find_package_words(runner: &Runner, words: &[Word]) -> Vec<Word> {
             words.next();
         }
     }
+    // Behind `--`, the next word is the package whatever it looks like.
     if !named {
         found.extend(words.next().cloned());
     }
@@ -236,6 +238,7 @@ fn of_npm(text: &str) -> Option<Said<'_>> {
         let (name, version) = text.split_once('#').map_or((text, None), |(name, version)| (name, Some(version)));
         return Some((name, version, format!("{name}#COMMIT")));
     }
+    // The first `@` may be that of a scope.
     let at = text.char_indices().skip(1).find(|&(_, c)| c == '@').map(|(at, _)| at);
     let (name, version) = at.map_or((text, None), |at| (&text[..at], Some(&text[at + 1..])));
     Some((name, version, format!("{name}@VERSION")))
@@ -286,6 +289,7 @@ pub(super) fn is_path(text: &str) -> bool {
 /// Whether what stands where a version does holds none: a tag that moves, or a range.
 pub(super) fn is_floating(version: &str) -> bool {
     let range = version.starts_with(['^', '~', '>', '<', '!']) || version.contains(['*', '|', ' ', ',']);
+    // A word without a digit names a channel, such as `stable` or `next`.
     range || version.ends_with("latest") || !version.bytes().any(|byte| byte.is_ascii_digit())
 }
 

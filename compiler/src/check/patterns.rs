@@ -87,6 +87,7 @@ fn find_first_steps(model: &Model<'_>, pipeline: &Pipeline<'_>) -> Vec<bool> {
     let mut firsts = vec![false; pipeline.steps.len()];
     for &index in &pipeline.order.sorted {
         let step = &pipeline.steps[index];
+        // An earlier round or item may have made the file.
         firsts[index] = step.within.is_none()
             && step.list.is_none()
             && step.needs.iter().all(|need| firsts[need.step] && !may_make(model, &pipeline.steps[need.step]));

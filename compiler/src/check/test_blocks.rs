@@ -95,6 +95,7 @@ fn check_fake(model: &Model<'_>, fake: &Fake<'_>, diagnostics: &mut Diagnostics)
             Part::Tool => no_tool(fake, step),
             Part::Body => check_body(model, fake, step),
         };
+        // Of the steps that a fake is for, one that it does not fit is enough.
         if let Some(problem) = problem {
             diagnostics.push(problem);
             return;

@@ -160,6 +160,7 @@ fn computed_fields(
         }
     }
     let computed = |name: &str| fields.iter().any(|(field, _)| field == name);
+    // The field that is nearly called so has been reported as unknown.
     let misspelt = |name: &str| fields.iter().any(|(field, _)| crate::suggest::find_closest(field, [name]).is_some());
     let missing = record.into_iter().flat_map(|record| &record.fields);
     for field in missing.filter(|field| field.kind.lack == Lack::NEVER && !computed(&field.name)) {

@@ -136,6 +136,7 @@ impl<'b> Diagram<'b> {
         let mut stack: Vec<Open> = Vec::new();
         let mut done: Vec<Formula> = Vec::new();
         let mut next = Some((a, b));
+        // Never read as it is: the first pair without an answer is opened, and one with an answer replaces this.
         let mut result = NEVER;
         self.spend(1)?;
         loop {
@@ -242,6 +243,7 @@ impl<'b> Diagram<'b> {
             return Ok(None);
         }
         let mut assignment = Assignment::new();
+        // Each turn goes to an older node, so the loop ends at a constant.
         let mut at = formula;
         while at > NEVER {
             let variable = self.nodes[at.node_index()].variable;

@@ -64,8 +64,10 @@ impl Flow<'_, '_> {
                 self.diagram.begin_question();
                 self.make_task(task);
                 self.making.pop();
+            // Each task opens its needs once, so the loop ends also where they form a circle.
             } else if seen.insert(task) {
                 let before = self.task_prerequisites(task);
+                // Below what it waits for on the stack, so that it is made after that.
                 open.push((task, true));
                 open.extend(before.into_iter().map(|before| (before, false)));
             }
@@ -163,6 +165,7 @@ impl Flow<'_, '_> {
                 false => all = self.diagram.and(all, holds)?,
             }
         }
+        // Without such a need, `any` has stayed at its start, and the step would never run.
         if declared { self.diagram.and(all, any) } else { Ok(all) }
     }
 

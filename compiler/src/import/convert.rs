@@ -300,6 +300,7 @@ impl Converter<'_, '_, '_> {
             if task == to {
                 let mut path = vec![to];
                 let mut at = to;
+                // Every task that was opened has an entry, so the way back leads to `from`.
                 while at != from {
                     at = before[&at];
                     path.push(at);

@@ -183,6 +183,7 @@ fn quote_lines(text: &str) -> Option<String> {
     let text = text.strip_suffix('\n').unwrap_or(text);
     let typed = |c: char| c == '\n' || c == '\t' || !is_odd(c);
     let blank = |line: &str| !line.is_empty() && line.trim().is_empty();
+    // Between such quotes, KDL empties a line of blanks alone.
     if !text.contains('\n') || !text.chars().all(typed) || text.lines().any(blank) {
         return None;
     }

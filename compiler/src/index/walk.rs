@@ -185,6 +185,7 @@ fn visit_text(builder: &mut Builder<'_, '_, '_>, span: Span, place: Place) {
         Some(pipeline) => vec![pipeline],
         None => builder.pipelines_of(owner).to_vec(),
     };
+    // They come pipeline by pipeline, so equal ones stand side by side.
     pipelines.dedup();
     let homes: Vec<Option<SymbolId>> = match pipelines.is_empty() {
         true => vec![None],

@@ -93,6 +93,7 @@ fn lower_capabilities(element: &Element, diagnostics: &mut Diagnostics) -> Vec<S
             "network" => plan::Capability::Network,
             "private-data" => plan::Capability::PrivateData,
             "untrusted-input" => plan::Capability::UntrustedInput,
+            // The table lets no other word through.
             _ => plan::Capability::Spawn,
         });
         match found.iter().find(|known| known.value == capability.value) {

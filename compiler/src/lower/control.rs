@@ -124,6 +124,7 @@ pub(super) fn lower_loop(element: &Element, text: &str, diagnostics: &mut Diagno
 pub(super) fn parse_exhausted(word: &str) -> plan::Exhausted {
     match word {
         "success" => plan::Exhausted::Success,
+        // The table lets only two words through.
         _ => plan::Exhausted::Fail,
     }
 }

@@ -56,6 +56,7 @@ pub(super) fn node_name(parser: &mut Parser<'_>) -> Option<Name> {
 pub(super) fn detect_habit(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
     let written = parser.token_text();
     let bytes = written.as_bytes();
+    // A token has a byte at least.
     let (first, last) = (bytes[0], bytes[bytes.len() - 1]);
     let glob = parser.kind_after(1) == Some(TokenKind::BlockComment) && parser.kind_after(2) == Some(TokenKind::Bare);
     // Each word is asked: nearly all of them end here.

@@ -245,6 +245,7 @@ fn check_nested(text: &str, start: usize, tokens: &Tokens<'_>, problems: &mut Ve
         let adjacent = first.end_offset == second.start_offset && second.end_offset == third.start_offset;
         let Some(kind) = Kind::from_word(word).filter(|_| adjacent) else { continue };
         let at = start + first.start_offset as usize;
+        // Its own problems are dropped: it may not stand here, however it is written.
         let (range, path) = match parse_directive(text, at, &mut Vec::new()) {
             Found::Directive(directive) => {
                 let names = directive.name.iter().chain(&directive.fields).map(|name| name.value.replace('-', "_"));
@@ -357,6 +358,7 @@ fn scan_name_tail(tokens: &[(Token<'_>, Span)], mut end: u32, bound: &BTreeSet<&
     let mut words = false;
     let mut rest = tokens;
     while let [(Token::Minus, minus), (part, span), more @ ..] = rest {
+        // With a space beside it, a `-` subtracts.
         if minus.start_offset != end || span.start_offset != minus.end_offset {
             break;
         }
@@ -411,6 +413,7 @@ fn check_expression(
 pub(super) fn replace_dashes(text: &str, range: Range<usize>, dashes: &[usize]) -> String {
     let mut patched = String::with_capacity(range.len());
     let mut at = range.start;
+    // They come in the order of the text, so `at` never goes back.
     for dash in dashes.iter().filter(|dash| range.contains(dash)) {
         patched.push_str(&text[at..*dash]);
         patched.push('_');

@@ -13,6 +13,7 @@ impl Builder<'_, '_> {
     pub(super) fn add_swarm(&mut self, index: usize, caller: Option<(usize, Span)>) -> usize {
         let found = &self.model.swarms[index];
         let swarm = found.ast;
+        // What one caller of a shared swarm gives may come out at another: that reports too much, and misses nothing.
         if let (false, Some(&team)) = (self.has_room(), self.teams.get(&index)) {
             self.connect_result(team, caller);
             return team;
