@@ -189,6 +189,7 @@ impl MappedText {
 
     /// The index of the piece that holds a byte.
     fn piece_at(&self, at: usize) -> usize {
+        // The first piece begins at 0, and of several that begin in one place all but the last are empty.
         self.pieces.partition_point(|piece| piece.at <= at).saturating_sub(1)
     }
 

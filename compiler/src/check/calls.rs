@@ -68,6 +68,7 @@ fn drop_misspelt(missing: &mut Vec<&ast::Param>, others: &[&ast::Name]) {
             unpaired -= 1;
         }
     }
+    // With one of each left, the unknown name is the missing one.
     if unpaired == 1 && missing.len() == 1 {
         missing.clear();
     }

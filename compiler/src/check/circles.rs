@@ -57,6 +57,7 @@ fn find_shortest_circle<'e>(graph: &DiGraph<&str, &'e Edge>, members: &[NodeInde
                 let mut circle = vec![(node, edge)];
                 let mut at = node;
                 while at != start {
+                    // Besides the first, only nodes with an entry are opened.
                     let (before, edge) = came[&at];
                     circle.push((before, edge));
                     at = before;
@@ -70,6 +71,7 @@ fn find_shortest_circle<'e>(graph: &DiGraph<&str, &'e Edge>, members: &[NodeInde
             });
         }
     }
+    // Not reached: what is strongly connected leads back to its first member.
     Vec::new()
 }
 

@@ -26,6 +26,7 @@ pub(super) fn check(graph: &Graph, diagnostics: &mut Diagnostics) {
         let mut trace = vec![(untrusted.span, untrusted.text.clone())];
         trace.extend(super::injection::list_hops(graph, &path).into_iter().map(|hop| (hop.span, hop.text)));
         trace.push((privileged.span, privileged.text.clone()));
+        // The mark says who it is as well, which the message has already.
         let does = privileged.text.rsplit_once("` ").map_or("", |(_, does)| does);
         let message = format!("text of strangers reaches the prompt of `{}`, which {does}", node.name);
         let help = match path.is_empty() {

@@ -93,6 +93,7 @@ fn rewrite_as_previous(read: &Read) -> (String, Span, String) {
     // `<<` stays, and so does everything after the root.
     let skip = if read.directive { 2 } else { 0 };
     span.start += skip;
+    // The fix is offered for an output only: a log of the round before is read as it is.
     span.end = span.start + "output".len() as u32;
     ("read the round before".to_owned(), span, "previous".to_owned())
 }

@@ -64,6 +64,7 @@ pub(super) fn lower_body(element: &Element, diagnostics: &mut Diagnostics) -> Op
             goal: body.property("goal").map(|goal| goal.text.clone()),
         }),
         StepKind::Value => lower_value(body, diagnostics),
+        // They are nodes of a pipeline, and no bodies of a task.
         StepKind::Gate | StepKind::Loop | StepKind::Stop => None,
     }
 }

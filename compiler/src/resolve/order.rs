@@ -54,6 +54,7 @@ pub(super) fn order_steps(steps: &mut [Step<'_>]) -> Order {
         Err(_) => {
             let sccs = kosaraju_scc(&graph);
             // The components come from last to first.
+            // One that is not cyclic has a single member.
             let sorted = sccs.iter().rev().filter(|scc| !is_cyclic(&graph, scc)).map(|scc| scc[0]).collect();
             Order { sorted: group_loop_steps(steps, sorted), back, cycles: circles_in(&graph, &sccs) }
         }
@@ -178,6 +179,7 @@ fn is_back_reference(step: &Step<'_>, root: Root, itself: bool) -> bool {
 /// The graph from each step to those that wait for it.
 fn build_graph(steps: &[Step<'_>], keep: impl Fn(bool) -> bool) -> DiGraph<(), ()> {
     let mut graph = DiGraph::with_capacity(steps.len(), steps.len());
+    // Nodes are numbered as they come, so each has the number of its step.
     for _ in steps {
         graph.add_node(());
     }
@@ -215,5 +217,6 @@ fn find_shortest_cycle(graph: &DiGraph<(), ()>, component: &[NodeIndex]) -> Vec<
             }
         }
     }
+    // Not reached: a component with a cycle leads back to its first member.
     vec![start.index()]
 }

@@ -28,6 +28,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             })
             .collect();
         let mut order: Vec<usize> = (0..wanted.len()).collect();
+        // The wanted ones first, so that what the others use can be taken back.
         order.sort_by_key(|&index| !wanted[index]);
         let mut kept = None;
         let mut swarms = Vec::with_capacity(order.len());
@@ -183,6 +184,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
 
     /// Channels, items, worktrees and edges name who and what there is.
     fn check_swarm_names(&mut self, swarm: &'a ast::Swarm, everyone: &Names) {
+        // Only to report names that stand twice.
         Names::new("channel", swarm.channels.iter().map(|channel| &channel.name), self.diagnostics);
         Names::new("worktree", swarm.worktrees.iter().map(|tree| &tree.name), self.diagnostics);
         let lists = swarm.channels.iter().map(|channel| &channel.members);

@@ -109,6 +109,7 @@ impl<'m> Labels<'m> {
     pub(crate) fn item(&self, kind: &'m TypeExpr, fields: &[Name]) -> Option<&'m TypeExpr> {
         let mut kind = kind;
         let mut fields = fields.iter();
+        // Each turn uses up a field, so the loop ends.
         loop {
             if let TypeKind::Named(name) = &kind.kind {
                 kind = self.types[self.find(name)?].0;

@@ -89,6 +89,7 @@ fn add_limits(mut schema: Value, kind: &Kind, limits: &Limits) -> Value {
         Kind::Int | Kind::Float => ("minimum", "maximum"),
         Kind::List(_) => ("minItems", "maxItems"),
         Kind::Map(_) => ("minProperties", "maxProperties"),
+        // A text: other types with limits were refused where they were read.
         _ => ("minLength", "maxLength"),
     };
     for (word, limit) in [(least, &limits.min), (most, &limits.max)] {

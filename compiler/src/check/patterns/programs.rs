@@ -21,6 +21,7 @@ impl Patterns<'_, '_> {
         if let Some(ast::Body::Run(line)) = &step.ast.body {
             self.check_program("run", pipeline, line, first);
         }
+        // The body runs before its checks, and may make the program.
         step.ast.checks.iter().for_each(|line| self.check_program("check", pipeline, line, false));
         let agent = step.agent.map(|agent| &model.agents[agent]);
         if let Some(provider) = agent.and_then(|agent| agent.provider) {
@@ -36,6 +37,7 @@ impl Patterns<'_, '_> {
         // A single word is a line for the shell.
         let written = text.as_str();
         let word = if line.words.len() == 1 { written.split_whitespace().next().unwrap_or_default() } else { written };
+        // The report begins with the text, so a line with a space before its program is left out.
         if !word.contains('/') || word.starts_with('/') || word.contains(NO_NAME) || !written.starts_with(word) {
             return;
         }
