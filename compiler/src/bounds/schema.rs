@@ -72,7 +72,7 @@ impl<'p> Types<'p> {
         if let Some(known) = self.known.get(name.as_str()) {
             return *known;
         }
-        // Of no limit while it is open: a type that contains itself ends here.
+        // Without limit while it is open: a type that contains itself ends here.
         self.known.insert(name, None);
         let longest = self.longest_at(&schema.0, depth);
         self.known.insert(name, longest);

@@ -104,6 +104,7 @@ pub(super) fn quote_string(text: &str) -> String {
     if text.contains('\n') {
         return format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"));
     }
+    // Some number of `#` stands behind no quote of the text, so the search ends.
     let marks = (0..).map(|count| "#".repeat(count)).find(|marks| match marks.is_empty() {
         true => !text.contains(['"', '\\']),
         false => !text.contains(&format!("\"{marks}")),

@@ -66,6 +66,7 @@ fn measure_rules(
         };
         match &rule.value {
             PackRule::Merge(name) => {
+                // Each pack is entered once, so packs that merge each other end here too.
                 if let Some(other) = packs.get(name.value.as_str())
                     && !seen.contains(&other.name.value.as_str())
                 {

@@ -129,6 +129,7 @@ fn check_groups(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
         };
         found.push(diagnostic);
     }
+    // Only now: the filter above looks at the diagnostics.
     found.into_iter().for_each(|diagnostic| diagnostics.push(diagnostic));
     let coordinator = ast.coordinator();
     for tree in &ast.worktrees {

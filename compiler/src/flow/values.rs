@@ -200,6 +200,7 @@ pub(crate) fn is_true(class: &Class) -> bool {
         Class::None => false,
         Class::Text(text) => !text.is_empty(),
         Class::Number(number) => *number != 0.0,
+        // Zero has a class of its own wherever there are these.
         Class::Between(..) => true,
     }
 }

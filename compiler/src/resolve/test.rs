@@ -40,6 +40,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     ) -> Vec<Test<'a>> {
         let spec = self.spec;
         self.loader.only_tests_from_here();
+        // Only to report names that stand twice.
         Names::new("test", spec.tests.iter().map(|test| &test.name), self.diagnostics);
         let mut known: BTreeMap<Start, Rc<Reach<'a>>> = BTreeMap::new();
         let mut tests = Vec::with_capacity(spec.tests.len());

@@ -197,6 +197,7 @@ fn put_together(mut tree: Tree, part: Part, read: Tree) -> Tree {
         token.end = shift_offset(token.end, shift);
     }
     tree.tokens.splice(first..last, read.tokens);
+    // In between, as the list is in the order of places.
     tree.problems.splice(later..later, read.problems);
     tree
 }

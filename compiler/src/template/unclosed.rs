@@ -44,6 +44,7 @@ pub(super) fn unclosed_directive(text: &str, start: usize, after: usize) -> Prob
     let (mut end, mut certain) = (after + path.len(), true);
     let rest = &text.as_bytes()[end..text.len().min(end + MAX_LENGTH)];
     let stop = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r' | b'<')).unwrap_or(rest.len());
+    // Where the limit falls into a character, the line is longer than a directive may be.
     let line = text.get(end..end + stop).unwrap_or_default().trim_end();
     if line.trim_start().starts_with('|') {
         certain = has_directive_shape(&text[after..end + line.len()]);

@@ -175,6 +175,7 @@ impl<'c> Checker<'c> {
                 self.scopes.pop();
                 self.leave_loop(chosen);
                 self.presence.forget(mark);
+                // Only now: the `else` is reached where the list is empty.
                 self.visit_scope(otherwise, parts);
             }
             Statement::If { condition, then, otherwise } => self.visit_branch(condition, then, otherwise, parts),
