@@ -294,6 +294,7 @@ impl Model<'_> {
         let mut seen = BTreeSet::new();
         let mut open: Vec<usize> = packs.into_iter().collect();
         while let Some(pack) = open.pop() {
+            // Packs may take in each other: each is opened once.
             if seen.insert(pack) {
                 open.extend(self.packs[pack].rules.iter().filter_map(PackRule::merged_pack));
             }
@@ -422,6 +423,7 @@ pub(crate) fn find_siblings(steps: &[Step<'_>], one: usize, other: usize) -> Opt
     let (one, other) = (line(one), line(other));
     let shared = one.iter().rev().zip(other.iter().rev()).take_while(|(one, other)| one == other).count();
     // The first that differ, from the outside.
+    // Where one holds the other, its line ends with what they share.
     Some((*one.get(one.len().checked_sub(shared + 1)?)?, *other.get(other.len().checked_sub(shared + 1)?)?))
 }
 

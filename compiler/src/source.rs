@@ -195,6 +195,7 @@ impl SourceFile {
 
     /// The index of the line that holds a byte, from 0.
     fn line_at(&self, offset: usize) -> usize {
+        // The first line starts at 0, so at least one start is not behind the offset.
         self.line_starts().partition_point(|&start| start as usize <= offset) - 1
     }
 
@@ -216,6 +217,7 @@ impl SourceCode for SourceFile {
             return Err(MietteError::OutOfBounds);
         }
         let line = self.line_at(start);
+        // A span that ends with a line break does not reach the next line; an empty one stays in its own.
         let last = self.line_at(end.saturating_sub(1).max(start));
         let first = line.saturating_sub(context_lines_before);
         // Asked for no context, miette wants the place of the span itself rather than its line.

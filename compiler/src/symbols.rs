@@ -194,6 +194,7 @@ impl Tables {
                 return Some(found);
             }
         }
+        // Last: what a spec declares or imports hides a preset of its name.
         self.module_names(self.modules.presets?, what).find(name, exact)
     }
 
@@ -377,6 +378,7 @@ impl Tables {
     /// A module that declares the name and is not imported where it is used.
     fn suggest_import(&self, what: NameKind, name: &str) -> Option<String> {
         let module =
+            // Not the spec itself, at 0: an import of it closes a circle.
             (1..self.own.len()).find(|&module| self.module_names(module, what).names.find_exact(name).is_some())?;
         Some(format!("`{}` declares one: import it in this file", self.modules.list[module].name))
     }

@@ -86,6 +86,7 @@ impl<'p> Amount<'p> {
     pub(crate) fn limit_to(self, limit: Option<u64>) -> Amount<'p> {
         match (limit, self.open) {
             (Some(limit), None) => Amount::at_most(self.known.min(limit)),
+            // `known` is only the certain part, so the limit alone bounds the number.
             (Some(limit), Some(_)) => Amount::at_most(limit),
             (None, _) => self,
         }

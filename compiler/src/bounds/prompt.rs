@@ -168,6 +168,7 @@ impl<'p> Reader<'p, '_, '_> {
                     });
                 }
             }
+            // `measure_logic` measures all of them together, so they are one part, at the place of the first.
             let first = text.segments.iter().find_map(|segment| match segment {
                 Segment::Logic(expression) => Some(expression),
                 _ => None,
@@ -246,6 +247,7 @@ pub(crate) fn fallback_chain<'p>(plan: &'p swarmc_plan::Plan, agent: &'p Agent) 
 pub(crate) fn may_use_tools(agent: &Agent, provider: &Provider) -> bool {
     let none = agent.tools.as_ref().is_some_and(Vec::is_empty);
     let kind = provider.connection.kind();
+    // A program brings tools of its own unless the list is empty; a model has only those that are listed.
     kind.is_program() && !none || kind.is_model() && agent.tools.as_ref().is_some_and(|tools| !tools.is_empty())
 }
 

@@ -155,6 +155,7 @@ fn check_model_names(model: &Model<'_>, diagnostics: &mut Diagnostics) {
 /// The model that a provider is.
 fn provider_llm<'a>(provider: &Provider<'a>) -> Option<&'a Llm> {
     let own = provider.ast;
+    // Its own way to reach agents takes the place of the preset's.
     let has_way = own.programs().next().is_some() || own.script.is_some();
     let of = |provider: &'a crate::ast::Provider| provider.llm.as_ref();
     of(own).or_else(|| provider.preset.and_then(of)).filter(|_| !has_way)

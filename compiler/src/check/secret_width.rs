@@ -46,6 +46,7 @@ fn report_wide_secret(
     let message = format!("every step of `{pipeline}` receives the secret `{name}`, but only {users} make use of it");
     Diagnostic::new(
         Code::SecretTooWide,
+        // A name has no space, so a space shows that there are several.
         message.replace(" make use", if users.contains(' ') { " make use" } else { " makes use" }),
     )
     .label(place.span, "given to all of them")
@@ -68,6 +69,7 @@ fn uses_variable(step: &Step<'_>, variable: &str, sources: &Sources) -> Option<b
     if all().any(|started| mentions_variable(started, variable)) {
         return Some(true);
     }
+    // The commands of a script that is not for a shell are not read: nothing is known of it.
     let clear = !commands.is_empty() && all().all(|started| PLAIN.contains(&started.simple.program()));
     clear.then_some(false)
 }

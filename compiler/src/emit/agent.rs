@@ -168,6 +168,7 @@ fn list_abilities(provider: &Provider<'_>, connection: &Connection) -> Vec<Abili
     if let Connection::Llm { tools: Some(plan::ToolProtocol::Schema), .. } = connection {
         abilities.push(Ability::Schema);
     }
+    // A provider may also declare what its flags show.
     abilities.sort_unstable();
     abilities.dedup();
     abilities

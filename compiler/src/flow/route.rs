@@ -42,6 +42,7 @@ impl Flow<'_, '_> {
         let starts = if read.in_when { self.needs_hold(step)? } else { self.run_formula(step)? };
         let place = self.read_formula(step, read)?;
         let reached = self.diagram.and(starts, place)?;
+        // The target of a port is the step behind it, and its value is that step's output.
         let root = if read.root == Root::Input { Root::Output } else { read.root };
         let present = self.value_formula(Some(step), target, root)?;
         let missing = self.diagram.and_not(reached, present)?;
@@ -93,6 +94,7 @@ impl Flow<'_, '_> {
             }
             let broken = resolved.needs.iter().find(|need| {
                 let holds = self.need_formula(need, join);
+                // Under `join any`, another need may hold in its stead.
                 (join != Join::Any || resolved.is_binding(need)) && !self.is_so(holds, route)
             });
             let Some(need) = broken else {

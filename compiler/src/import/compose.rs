@@ -365,6 +365,7 @@ fn read_count(node: &Node, key: &str, owner: Option<&Said>, notes: &mut Notes) -
 fn read_needs(node: &Node, owner: Option<&Said>, notes: &mut Notes) -> Vec<Needs> {
     let items = match &node.value {
         Value::List(items) => items,
+        // A map with the key `task` is one dependency; any other has tasks for its keys.
         Value::Map(entries) if !entries.iter().any(|entry| is_key(&entry.key, "task")) => {
             let mut found = Vec::new();
             for entry in entries {

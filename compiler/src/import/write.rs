@@ -219,6 +219,7 @@ fn add_comments(mut node: KdlNode, own: &[String], lost: Option<&Vec<String>>) -
     let mut leading = "\n".to_owned();
     let more = (lost.len() > MOST).then(|| format!("and {} more that are not carried over", lost.len() - MOST));
     for comment in own.iter().chain(lost.iter().take(MOST)).chain(&more) {
+        // A line break would end the comment, and the spec would go on with the rest.
         let words: String = comment.chars().map(|c| if is_odd(c) { ' ' } else { c }).collect();
         leading.push_str(&format!("// {}\n", words.trim_end()));
     }

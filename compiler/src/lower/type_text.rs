@@ -68,6 +68,7 @@ impl<'t> Reader<'t> {
             return Err(self.no_type());
         }
         let place = self.text.span(start..self.current_offset());
+        // The reader calls itself for each level, so without a limit a long text could exhaust the stack.
         if depth > DEEPEST {
             let message = format!("a type nests {DEEPEST} deep at most");
             return Err(make_diagnostic(message, place, "too deep")
@@ -185,6 +186,7 @@ impl<'t> Reader<'t> {
             );
         }
         let (Some(first), Some(last)) = (words.first(), words.last()) else { return Ok(()) };
+        // `parse_enum` has taken these words.
         if self.text.as_str().trim_start().starts_with("enum") {
             return Ok(());
         }

@@ -193,6 +193,7 @@ fn bad_field(name: &syntax::Name, kind: Option<&Datum>) -> Diagnostic {
     {
         let written = kind.text.as_str();
         let diagnostic = diagnostic.help(format!("the `?` follows the type: write `{plain} {written}?`"));
+        // The fix writes the type anew, without the quotes that it may have.
         return match kind.text.is_bare() && !written.ends_with('?') {
             true => diagnostic.fix("move the `?`", name.span.to(kind.span), format!("{plain} {written}?")),
             false => diagnostic,

@@ -66,6 +66,7 @@ impl Names {
 
     /// The first index of this table whose name another has too, with its index there.
     pub(crate) fn find_shared(&self, other: &Names) -> Option<(usize, usize)> {
+        // The walk goes over the smaller table; each name of it is one lookup in the larger.
         if self.len() > other.len() {
             return other.find_shared(self).map(|(theirs, ours)| (ours, theirs));
         }

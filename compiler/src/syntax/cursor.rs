@@ -52,6 +52,7 @@ impl<'t> Parser<'t> {
         loop {
             match self.tokens.get(index).map(|token| token.kind) {
                 Some(TokenKind::Space | TokenKind::BlockComment) => index += 1,
+                // KDL takes the end of the text for the line break here.
                 None => return Some(index),
                 Some(TokenKind::Newline) => return Some(index + 1),
                 Some(TokenKind::LineComment) => {

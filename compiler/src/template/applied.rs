@@ -286,6 +286,7 @@ pub(super) fn find_applied(table: &'static [Applied], name: &str) -> Option<&'st
 
 /// How many arguments it needs at least: those that do not stand in `[…]`.
 pub(super) fn count_required((_, usage, ..): &Applied) -> usize {
+    // No argument that must be given stands behind one that may be left out.
     let certain = usage.split('[').next().unwrap_or_default();
     let arguments = certain.split_once('(').map_or("", |(_, arguments)| arguments).trim_end_matches(')');
     arguments.split(',').map(str::trim).filter(|argument| !argument.is_empty() && *argument != "…").count()

@@ -89,11 +89,13 @@ impl<'a> Walk<'a, '_> {
                 }
                 self.visit_statements(body, facts);
                 self.scopes.pop();
+                // The `else` runs where there is no item, so it sees neither `loop` nor the names of the target.
                 self.visit_scope(otherwise, facts);
             }
             Statement::If { condition, then, otherwise } => self.visit_branch(condition, then, otherwise, facts),
             Statement::With { assignments, body } => {
                 self.scopes.push(BTreeMap::new());
+                // Each value sees the names that stand before it.
                 for (target, value) in assignments {
                     self.visit_expression(value, facts);
                     self.bind_target(target);

@@ -69,6 +69,7 @@ impl Takes {
             Takes::Any => Classes::ALL,
             Takes::Text | Takes::Word(_) => Classes::TEXT,
             Takes::Field => Classes::TEXT.union(Classes::INT),
+            // minijinja reads `true` as 1 where it wants a whole number.
             Takes::Whole | Takes::AtLeast(_) => Classes::INT.union(Classes::BOOL),
             Takes::Flag => Classes::BOOL,
             Takes::Object => Classes::OBJECT,
@@ -165,6 +166,7 @@ pub(super) const FILTERS: &[Signature] = &[
     make_signature("items", OBJECT, &[]),
     make_signature("join", ITERABLE, &[either_argument("d", Takes::Any), either_argument("attribute", Takes::Text)]),
     make_signature("json", ANY, &[either_argument("indent", Takes::AtLeast(0))]),
+    // minijinja takes the first of a map, but not the last.
     make_signature("last", FIRST.intersection(OBJECT.complement()), &[]),
     make_signature("length", SIZED, &[]),
     make_signature("lines", TEXT, &[]),

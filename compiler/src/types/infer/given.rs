@@ -64,6 +64,7 @@ impl Checker<'_> {
     }
 
     fn check_directive(&mut self, wanted: Wanted<'_>, directive: &Directive) -> Option<Unfit> {
+        // Ahead of the filters: it reports what is wrong with the fields.
         let given = self.infer_directive(directive);
         if !directive.filters.is_empty() {
             return None;
@@ -84,6 +85,7 @@ impl Checker<'_> {
         let resolved = types.underlying_kind(&wanted.kind.kind);
         match (&expr.kind, resolved) {
             (ExprKind::Choice { condition, then, otherwise }, _) => {
+                // Its type is of no interest: this reports what is wrong in it.
                 self.type_of(condition);
                 let mut side = |truth: bool, branch: &Expr| {
                     let mark = self.presence.mark();

@@ -51,7 +51,7 @@ impl Presence {
 
     pub(super) fn learn(&mut self, known: Vec<Known>) {
         for Known(key) in known {
-            // Several conditions may say the same: one that is taken back leaves what the others say.
+            // An outer branch may know the same: what the inner one forgets must stay known to it.
             *self.known.entry(key.clone()).or_default() += 1;
             self.trail.push(key);
         }
@@ -99,6 +99,7 @@ pub(super) fn common_claims(one: Vec<Known>, other: &[Known]) -> Vec<Known> {
     let either = |known: Known| {
         let Some((key, classes)) = known.of_classes() else { return other.contains(&known).then_some(known) };
         let (_, others) = other.iter().filter_map(Known::of_classes).find(|(other, _)| *other == key)?;
+        // Either list may be the one that holds.
         Some(Known::claim_classes(key, classes.union(others)))
     };
     one.into_iter().filter_map(either).collect()
