@@ -7,9 +7,10 @@
 mod build;
 mod edges;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use swarmc_plan::{Budget, EachJoin, Exhausted, Join, Plan, Price, RequestTimeout, RoundFailure, StopStatus, When};
 use thiserror::Error;
@@ -21,6 +22,10 @@ pub(crate) use edges::{Group, HandoffEdge, Ways};
 
 /// The steps of all instances together at most: what the state holds in memory is proportional to it.
 pub const MAX_STEPS: u64 = 10_000_000;
+
+/// Values by the names of steps. A plan names its steps itself: nothing from outside chooses them, so that a hash without a
+/// secret is enough.
+pub(crate) type StepMap<V> = FxHashMap<Arc<str>, V>;
 
 /// A pipeline, ready to be scheduled, and the pipelines that it calls.
 #[derive(Debug)]
@@ -84,7 +89,7 @@ pub(crate) struct Scope {
     /// What a call of it may use.
     pub(crate) budget: Option<Budget>,
     pub(crate) ways: Ways,
-    names: HashMap<Arc<str>, StepRef>,
+    names: StepMap<StepRef>,
     order: Vec<Arc<str>>,
 }
 
@@ -98,7 +103,7 @@ pub(crate) struct Region {
     pub(crate) parent: Option<StepRef>,
     /// Whether it is the item of a for-each: one step, which has the name of the for-each.
     pub(crate) is_item: bool,
-    index: HashMap<Arc<str>, u32>,
+    index: StepMap<u32>,
 }
 
 /// A step by its region and number.

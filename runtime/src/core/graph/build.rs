@@ -1,6 +1,6 @@
 //! Builds scopes, regions and nodes from the steps of a plan: loops, items and called pipelines each once.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use swarmc_plan::{
@@ -10,7 +10,7 @@ use swarmc_plan::{
 
 use super::{
     Budgets, Edge, Graph, GraphError, Kind, Limit, LimitOf, MAX_STEPS, Node, Region, Rounds, Scope, SessionGroup,
-    StepRef, Ways,
+    StepMap, StepRef, Ways,
 };
 use crate::core::swarm::Rules;
 use crate::types::event::Content;
@@ -160,7 +160,7 @@ impl<'a> Build<'a> {
 
     fn build_scope(&mut self, pipeline: &Pipeline, lane: Option<u32>) -> Result<(), GraphError> {
         let place = Place { pipeline, scope: self.scopes.len() as u32, lane };
-        let mut names = HashMap::new();
+        let mut names = StepMap::default();
         let region = self.build_region(place, &pipeline.steps, &pipeline.iteration, None, &mut names)?;
         let find = |name: &String| names.get(name.as_str()).copied().ok_or_else(|| no_step(pipeline, name));
         let result = pipeline.result.iter().map(find).collect::<Result<_, _>>()?;
@@ -198,9 +198,9 @@ impl<'a> Build<'a> {
         steps: &[Step],
         iteration: &Iteration,
         parent: Option<StepRef>,
-        names: &mut HashMap<Arc<str>, StepRef>,
+        names: &mut StepMap<StepRef>,
     ) -> Result<u32, GraphError> {
-        let index: HashMap<Arc<str>, u32> =
+        let index: StepMap<u32> =
             steps.iter().zip(0..).map(|(step, number)| (Arc::from(step.name.as_str()), number)).collect();
         let number = self.regions.len() as u32;
         let rounds = Rounds {
@@ -253,7 +253,7 @@ impl<'a> Build<'a> {
         place: Place<'_>,
         step: &Step,
         parent: StepRef,
-        names: &mut HashMap<Arc<str>, StepRef>,
+        names: &mut StepMap<StepRef>,
     ) -> Result<u32, GraphError> {
         let number = self.regions.len() as u32;
         self.regions.push(Region {
@@ -262,7 +262,7 @@ impl<'a> Build<'a> {
             rounds: Rounds::ONCE,
             parent: Some(parent),
             is_item: true,
-            index: HashMap::from([(Arc::from(step.name.as_str()), 0)]),
+            index: StepMap::from_iter([(Arc::from(step.name.as_str()), 0)]),
         });
         let spot = StepRef { region: number, step: 0 };
         let node = self.build_node(place, step, spot, names)?;
@@ -285,7 +285,7 @@ impl<'a> Build<'a> {
         place: Place<'_>,
         step: &Step,
         spot: StepRef,
-        names: &mut HashMap<Arc<str>, StepRef>,
+        names: &mut StepMap<StepRef>,
     ) -> Result<Node, GraphError> {
         let kind = match &step.body {
             Body::Stop { status, .. } => Kind::Stop(*status),

@@ -1,13 +1,12 @@
 //! The edges of a pipeline: which step may send handoffs to which, by the numbers of its steps.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 
 use petgraph::algo::kosaraju_scc;
 use petgraph::graphmap::DiGraphMap;
 use swarmc_plan::{EdgeKind, Pipeline, Reach, Response};
 
-use super::StepRef;
+use super::{StepMap, StepRef};
 
 /// A way that envelopes take from one step to another.
 #[derive(Clone, Debug)]
@@ -45,11 +44,7 @@ pub(crate) struct Group {
 
 impl Ways {
     /// The ways of a pipeline, whose steps are one each, or `is_one` says that they run for each item.
-    pub(super) fn new(
-        pipeline: &Pipeline,
-        names: &HashMap<Arc<str>, StepRef>,
-        is_one: impl Fn(StepRef) -> bool,
-    ) -> Ways {
+    pub(super) fn new(pipeline: &Pipeline, names: &StepMap<StepRef>, is_one: impl Fn(StepRef) -> bool) -> Ways {
         let reach = Reach::from_pipeline(pipeline);
         let mut list = Vec::new();
         for (number, edge) in pipeline.edges.iter().enumerate() {

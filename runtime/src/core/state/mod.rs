@@ -28,6 +28,7 @@ mod turn_counters;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use self::approvals::Approvals;
@@ -57,7 +58,7 @@ pub struct State {
     free: Vec<u32>,
     /// The frames by instance and path.
     #[serde(with = "crate::core::snapshot::pairs")]
-    paths: HashMap<(u32, Arc<str>), u32>,
+    paths: FxHashMap<(u32, Arc<str>), u32>,
     /// The steps that started and have not settled, with the process of their attempt.
     #[serde(with = "crate::core::snapshot::pairs")]
     open: BTreeMap<Key, Vec<Process>>,
@@ -147,7 +148,7 @@ impl State {
         State {
             frames: (0..graph.instances).map(frame).collect(),
             free: Vec::new(),
-            paths: HashMap::new(),
+            paths: FxHashMap::default(),
             open: BTreeMap::new(),
             agenda: RunQueues::new(&graph),
             stopping: false,

@@ -9,6 +9,7 @@ use super::prepare::Prepared;
 use super::reuse::{Decision, SWARM};
 use crate::core::state::budget::Refusal;
 use crate::io::executor::{Job, Survival};
+use crate::io::home::Layout;
 use crate::io::shim::stop_shims;
 use crate::types::event::{self, Content, Event, Failure, StepId};
 use crate::types::usage::compute_cost;
@@ -148,9 +149,13 @@ impl Driver<'_> {
 
     /// Removes what lies in `folder` of the processes of an attempt or a turn, once the record of its end is on disk: until
     /// then another runner may need it.
-    pub(super) fn forget_processes(&mut self, folder: PathBuf) {
+    pub(super) fn forget_processes(&mut self, folder: impl FnOnce(&Layout) -> PathBuf) {
+        if !self.world.is_real() {
+            return;
+        }
+        let folder = folder(&self.outputs.layout);
         let remote = self.services.remote.clone();
-        if !self.world.is_real() || remote.is_none() && !folder.exists() {
+        if remote.is_none() && !folder.exists() {
             return;
         }
         let durable = self.records.durable_in_time();
@@ -188,7 +193,7 @@ impl Driver<'_> {
         // Ahead of the record, whose number it notes.
         self.note_end(&step);
         self.record(Event::AttemptEnded { step: step.clone(), attempt, outcome });
-        self.forget_processes(self.outputs.layout.processes_folder(&step, attempt));
+        self.forget_processes(|layout| layout.processes_folder(&step, attempt));
         self.notices.warn_of_usage(&self.state);
         if self.state.is_asking(&step) {
             self.escalate(step);
@@ -207,6 +212,10 @@ impl Driver<'_> {
 
     /// Of an attempt in which files were to be summed up: what was written of them, as the ones after it read it.
     fn store_file_summaries(&mut self, step: &StepId, attempt: u32, outcome: &mut event::Outcome) {
+        // Most runs have none: their ends need no key.
+        if self.attempts.summing.is_empty() {
+            return;
+        }
         let Some(wanted) = self.attempts.summing.remove(&(step.clone(), attempt)) else { return };
         let answer = outcome.output.take().map(|output| self.evaluator.texts.load_text(&output)).transpose();
         let answer = answer.unwrap_or_else(|message| {

@@ -14,7 +14,6 @@ use super::open_attempts::Attempts;
 use super::outputs::Outputs;
 use super::records::Records;
 use super::requests::Requests;
-use super::reuse::Reuser;
 use super::services::Services;
 use super::swarms::RunningSwarms;
 use super::world::World;
@@ -38,8 +37,6 @@ pub(super) struct Driver<'a> {
     pub outputs: Outputs,
     pub notices: Notices,
     pub services: Services,
-    /// What it takes from earlier runs, and leaves for later ones.
-    pub reuse: Reuser,
     pub world: World<'a>,
 }
 
@@ -189,7 +186,7 @@ impl Driver<'_> {
                     self.record(Event::ArtifactStored { step, attempt, artifact });
                 }
             }
-            Input::ChangesUnknown { step } => self.reuse.mar(&step, "what its agent changed is not known"),
+            Input::ChangesUnknown { step } => self.attempts.reuse.mar(&step, "what its agent changed is not known"),
             Input::Said { step, attempt, operation, hearer } => {
                 self.handle_operation(&step, attempt, operation, hearer)
             }
@@ -398,7 +395,7 @@ impl Driver<'_> {
     fn append(&mut self, event: Event) {
         // Ahead of the record: afterwards the frame of an item may be gone.
         let settling = self.note_event(&event);
-        self.reuse.note_event(&event);
+        self.attempts.reuse.note_event(&event);
         if let Some(record) = self.records.append(event) {
             self.state.apply(record);
         }

@@ -95,14 +95,13 @@ pub(super) fn run_in_memory<'a>(
         state: State::new(Arc::new(graph)),
         records: Records::new(Box::new(CountingJournal::new(records)), 0, 0, Time::Virtual),
         queue: InputQueue::new(receiver, false),
-        attempts: Attempts::new(None, BTreeMap::new()),
+        attempts: Attempts::new(None, BTreeMap::new(), reuse),
         // No person can answer a look.
         requests: Requests::new(world.is_planned()),
         teams: RunningSwarms::default(),
         outputs: Outputs::new(folder, layout, Box::new(texts.clone()), None),
         notices: Notices::new(observer_handle),
         services,
-        reuse,
         world,
     };
     driver.run(FirstRecord::New(vec![started]));

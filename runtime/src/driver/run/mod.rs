@@ -383,7 +383,7 @@ impl RunSetup<'_> {
             true => Reuser::open(&folder, &plan.workflow, self.reuse.as_ref(), observer_handle)?,
             false => Reuser::default(),
         };
-        let (file_writer, scribbling) = start_scribe(inputs);
+        let (file_writer, writing_thread) = start_file_writer(inputs);
         let layout = folder.layout(pipeline);
         let durability = journal.durability();
         let names = (folder.id.clone(), folder.path.clone(), process_env.workspace.clone());
@@ -430,10 +430,10 @@ impl RunSetup<'_> {
             state,
             records,
             queue: InputQueue::new(receiver, stepwise),
-            attempts: Attempts::new(Some(pool), held),
+            attempts: Attempts::new(Some(pool), held, reuse),
             requests: Requests::new(headless),
             teams: swarms::RunningSwarms::default(),
-            outputs: Outputs::new(folder.clone(), layout, Box::new(folder), Some((file_writer, scribbling))),
+            outputs: Outputs::new(folder.clone(), layout, Box::new(folder), Some((file_writer, writing_thread))),
             notices: Notices::new(observer_handle.clone()),
             services: Services {
                 process_env,
@@ -444,7 +444,6 @@ impl RunSetup<'_> {
                 remote: self.remote,
                 inputs: inputs.clone(),
             },
-            reuse,
             world,
         };
         run_loop.run(first);
@@ -527,7 +526,7 @@ fn create_poller() -> Result<Poller, RunError> {
     Poller::new().map_err(|error| RunError::Request(format!("the system has no room for the files of a run: {error}")))
 }
 
-fn start_scribe(inputs: &Inputs) -> (FileWriter, JoinHandle<()>) {
+fn start_file_writer(inputs: &Inputs) -> (FileWriter, JoinHandle<()>) {
     let inputs = inputs.clone();
     FileWriter::start(move |error| {
         // A loop that has ended has counted its files already.

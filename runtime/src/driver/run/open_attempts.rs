@@ -3,8 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::eval::Made;
 use super::eval::file_summaries::Wanted;
+use super::reuse::Reuser;
 use crate::io::executor::{Job, Pool};
 use crate::io::shim::HeldAttempt;
 use crate::types::cancel::Cancel;
@@ -26,9 +29,11 @@ pub(super) struct Attempts<'a> {
     /// The attempts that threads have.
     pub open: BTreeMap<(StepId, u32), Arc<Cancel>>,
     /// The record of the last end of each step that others may need.
-    ended: HashMap<Place, u64>,
+    ended: FxHashMap<Place, u64>,
     /// What evaluations made that is not yet recorded.
     pub made: Made,
+    /// What is taken from earlier runs in the place of attempts, and left for later runs.
+    pub reuse: Reuser,
     /// The files that are summed up in the attempts that do that.
     pub summing: HashMap<(StepId, u32), Vec<Wanted>>,
     /// The attempts of a former runner that go on, and have not begun in this one.
@@ -42,14 +47,15 @@ pub(super) struct Attempts<'a> {
 }
 
 impl<'a> Attempts<'a> {
-    /// No attempts yet; `pool` carries them out, where the world is to, and `held` go on.
-    pub(super) fn new(pool: Option<Pool<'a>>, held: HeldAttempts) -> Attempts<'a> {
+    /// No attempts yet; `pool` carries them out, where the world is to, `held` go on, and `reuse` spares some.
+    pub(super) fn new(pool: Option<Pool<'a>>, held: HeldAttempts, reuse: Reuser) -> Attempts<'a> {
         Attempts {
             pool,
             jobs: Vec::new(),
             open: BTreeMap::new(),
-            ended: HashMap::new(),
+            ended: FxHashMap::default(),
             made: Made::default(),
+            reuse,
             summing: HashMap::new(),
             held,
             restarted: BTreeSet::new(),

@@ -21,6 +21,7 @@ use crate::core::graph::Key;
 use crate::io::agent_api::{MCP, ToolSpec, list_tools};
 use crate::io::executor::{Job, Role, Survival, Transport, Work};
 use crate::io::files;
+use crate::io::home::Layout;
 use crate::io::shim::{self, Remote};
 use crate::io::worktree::Tree;
 use crate::types::answer;
@@ -142,7 +143,7 @@ impl Driver<'_> {
         let pipeline = self.evaluator.pipeline(&self.state, key.frame);
         let survival = match role {
             Role::SumsUp => None,
-            _ => self.find_survival(step, &work, self.outputs.layout.processes_folder(id, attempt)),
+            _ => self.find_survival(step, &work, |layout| layout.processes_folder(id, attempt)),
         };
         Ok(Prepared::Job(Box::new(Job {
             step: id.clone(),
@@ -175,8 +176,13 @@ impl Driver<'_> {
 
     /// How the processes of an attempt or a turn outlive this runner, each held in `folder`: those of agents do, and those
     /// of long commands.
-    pub(super) fn find_survival(&self, step: &Step, work: &Work, folder: PathBuf) -> Option<Survival> {
-        if self.services.remote.is_none() && !shim::can_hold() || !self.world.is_real() {
+    pub(super) fn find_survival(
+        &self,
+        step: &Step,
+        work: &Work,
+        folder: impl FnOnce(&Layout) -> PathBuf,
+    ) -> Option<Survival> {
+        if !self.world.is_real() || self.services.remote.is_none() && !shim::can_hold() {
             return None;
         }
         let is_program = |door: &Transport| matches!(door, Transport::Program(_) | Transport::Acp(_));
@@ -186,7 +192,7 @@ impl Driver<'_> {
             // Models are asked from here.
             return (!asks_model).then(|| Survival {
                 run: self.outputs.folder.path.clone(),
-                folder,
+                folder: folder(&self.outputs.layout),
                 orphan_limit: Duration::from_millis(survive.for_ms),
                 epoch: 0,
                 rejoins: false,
@@ -207,7 +213,7 @@ impl Driver<'_> {
         };
         step.survives.unwrap_or(by_default).then(|| Survival {
             run: self.outputs.folder.path.clone(),
-            folder,
+            folder: folder(&self.outputs.layout),
             orphan_limit: Duration::from_millis(survive.for_ms),
             epoch: 0,
             rejoins: false,

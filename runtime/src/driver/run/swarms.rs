@@ -295,9 +295,8 @@ impl Driver<'_> {
                 Ok(())
             }
             SwarmInput::Answered(turn, reply) => {
-                let folder = self.outputs.layout.turn_processes_folder(step, attempt, &turn);
-                let done = self.handle_reply(attempt, key, turn, reply);
-                self.forget_processes(folder);
+                let done = self.handle_reply(attempt, key, turn.clone(), reply);
+                self.forget_processes(|layout| layout.turn_processes_folder(step, attempt, &turn));
                 done
             }
             SwarmInput::Called(turn, result)

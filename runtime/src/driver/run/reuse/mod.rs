@@ -236,28 +236,28 @@ impl Driver<'_> {
     /// if that is possible.
     pub(super) fn weigh_reuse(&mut self, job: &Job) -> Decision {
         let run = |reason: String| Decision::Run(Some(reason));
-        if !self.reuse.is_active() {
+        if !self.attempts.reuse.is_active() {
             return Decision::Run(None);
         }
         let Some(at) = self.state.find_step(&job.step).filter(|_| job.role == Role::Turn) else {
             return Decision::Run(None);
         };
-        self.reuse.marred.remove(&job.step);
+        self.attempts.reuse.marred.remove(&job.step);
         if let Some(obstacle) = self.find_obstacle(at, job) {
-            self.reuse.mar(&job.step, &obstacle);
+            self.attempts.reuse.mar(&job.step, &obstacle);
             return run(obstacle);
         }
         let found = self.digest_files(at).and_then(|files| Ok((self.build_key(at, job, &files.reads)?, files)));
         let (key, files) = match found {
             Ok(found) => found,
             Err(problem) => {
-                self.reuse.mar(&job.step, &problem);
+                self.attempts.reuse.mar(&job.step, &problem);
                 return run(problem);
             }
         };
         let decision = self.look_up(job, &key, &files);
         if let Decision::Run(_) = decision {
-            self.reuse.pending.insert((job.step.clone(), job.attempt), Pending { key, files });
+            self.attempts.reuse.pending.insert((job.step.clone(), job.attempt), Pending { key, files });
         }
         decision
     }
@@ -265,12 +265,12 @@ impl Driver<'_> {
     /// The declared files of a step as they are now.
     fn digest_files(&self, at: At) -> Result<Files, String> {
         let step = self.evaluator.step_definition(&self.state, at);
-        let find = |globs| self.reuse.digests.match_files(&self.services.process_env.workspace, globs);
+        let find = |globs| self.attempts.reuse.digests.match_files(&self.services.process_env.workspace, globs);
         Ok(Files { reads: find(&step.reads)?, writes: find(&step.writes)? })
     }
 
     fn look_up(&mut self, job: &Job, key: &Key, files: &Files) -> Decision {
-        let Some(sources) = &self.reuse.sources else { return Decision::Run(None) };
+        let Some(sources) = &self.attempts.reuse.sources else { return Decision::Run(None) };
         let outermost = job.step.within.as_ref().and_then(|within| within.split(['/', '[', '.', '~']).next());
         if let Some(name) =
             [Some(&*job.step.name), outermost].into_iter().flatten().find(|name| sources.anew.contains(*name))
@@ -322,7 +322,7 @@ impl Driver<'_> {
 
     /// The prompt that the agent of a step was sent before, where it is still there.
     fn earlier_prompt(&self, step: &StepId) -> Option<String> {
-        let entry = self.reuse.sources.as_ref()?.base.find_step(step)?;
+        let entry = self.attempts.reuse.sources.as_ref()?.base.find_step(step)?;
         let part = entry.parts.iter().find(|part| part.name == "prompt")?;
         let home = Home::of_run(&self.outputs.folder);
         let text = std::fs::read(home.run_folder(entry.run.clone()).artifact_path(&part.digest)).ok()?;
@@ -352,7 +352,7 @@ impl Driver<'_> {
             reused: Some(Box::new(reused)),
             ..entry.outcome.clone()
         };
-        if let Some(target) = &mut self.reuse.target {
+        if let Some(target) = &mut self.attempts.reuse.target {
             // It stays among the results of the last run, without the run that made it.
             target.add_result(&entry.format_line());
         }
@@ -361,9 +361,12 @@ impl Driver<'_> {
 
     /// Keeps the result of an attempt that is about to be recorded as ended.
     pub(super) fn keep_result(&mut self, step: &StepId, attempt: u32, outcome: &Outcome) {
-        let pending = self.reuse.pending.remove(&(step.clone(), attempt));
-        let marred = self.reuse.marred.remove(step);
-        if outcome.reused.is_some() || self.reuse.target.is_none() {
+        if !self.attempts.reuse.is_active() {
+            return;
+        }
+        let pending = self.attempts.reuse.pending.remove(&(step.clone(), attempt));
+        let marred = self.attempts.reuse.marred.remove(step);
+        if outcome.reused.is_some() || self.attempts.reuse.target.is_none() {
             return;
         }
         let at = self.state.find_step(step);
@@ -375,7 +378,7 @@ impl Driver<'_> {
             (None, Some(pending), Some(at)) => self.make_entry(step, attempt, outcome, (pending, at)),
             (None, ..) => return,
         };
-        let Some(target) = &mut self.reuse.target else { return };
+        let Some(target) = &mut self.attempts.reuse.target else { return };
         match kept {
             Ok(entry) => {
                 let line = entry.format_line();
@@ -440,7 +443,7 @@ impl Driver<'_> {
     /// Writes the lines of the manifest so far, at the end of a run or where they are due. This thread does it, as it
     /// writes the journal: to wake another one for each step takes longer.
     pub(super) fn write_results(&mut self, ends: bool) {
-        if let Some(target) = &mut self.reuse.target
+        if let Some(target) = &mut self.attempts.reuse.target
             && (ends || target.is_due())
             && let Err(error) = target.write_lines()
             && !target.failed.swap(true, Ordering::Relaxed)
@@ -451,7 +454,7 @@ impl Driver<'_> {
 
     /// Records why an attempt runs in a run that looks for earlier results.
     pub(super) fn record_miss(&mut self, step: &StepId, attempt: u32, mut reason: String) {
-        if self.reuse.sources.is_some() {
+        if self.attempts.reuse.sources.is_some() {
             event::truncate_message(&mut reason);
             self.record(Event::ReuseMissed { step: step.clone(), attempt, reason });
         }

@@ -325,26 +325,31 @@ impl Driver<'_> {
         parts.add(name, self.identify_program(program, path.unwrap_or_default(), &job.directory));
         let script = argv[1..].iter().find(|word| !word.as_bytes().starts_with(b"-"));
         let script = script.map(|word| job.directory.join(word)).filter(|script| script.is_file());
-        if let Some(digest) = script.and_then(|script| self.reuse.digests.digest_path(&script).ok()) {
+        if let Some(digest) = script.and_then(|script| self.attempts.reuse.digests.digest_path(&script).ok()) {
             parts.add(&format!("script behind the {name}"), digest.digest);
         }
     }
 
     fn identify_program(&self, program: &OsStr, path: &OsStr, directory: &Path) -> String {
         let place = (program.to_owned(), path.to_owned(), directory.to_owned());
-        if let Some(known) = self.reuse.programs.borrow().get(&place) {
+        if let Some(known) = self.attempts.reuse.programs.borrow().get(&place) {
             return known.clone();
         }
         let Ok(file) = find_program(program, path, directory) else { return "missing".to_owned() };
         if program.as_bytes().contains(&b'/') && !program.as_bytes().starts_with(b"/") {
             // It may change while the run goes on: a step may build it.
-            return self.reuse.digests.digest_path(&file).map_or_else(|_| "missing".to_owned(), |found| found.digest);
+            return self
+                .attempts
+                .reuse
+                .digests
+                .digest_path(&file)
+                .map_or_else(|_| "missing".to_owned(), |found| found.digest);
         }
         let identity = match file.metadata() {
             Ok(meta) => format!("{} {} {}.{}", file.display(), meta.len(), meta.mtime(), meta.mtime_nsec()),
             Err(_) => "missing".to_owned(),
         };
-        self.reuse.programs.borrow_mut().insert(place, identity.clone());
+        self.attempts.reuse.programs.borrow_mut().insert(place, identity.clone());
         identity
     }
 }

@@ -116,7 +116,7 @@ impl Driver<'_> {
     ) {
         let Some(at) = self.state.find_step(&step) else { return };
         let cause = self.find_unsure(at);
-        let base = self.reuse.earlier_outcome(&step);
+        let base = self.attempts.reuse.earlier_outcome(&step);
         let is_guessed = base.is_none();
         let (fate, outcome) = match (prepared, decision) {
             (_, Decision::Take(taken)) => {

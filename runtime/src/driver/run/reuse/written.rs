@@ -33,14 +33,16 @@ impl Driver<'_> {
     ) -> Result<Vec<WrittenFile>, String> {
         let step = self.evaluator.step_definition(&self.state, at);
         let workspace = &self.services.process_env.workspace;
-        let after = self.reuse.digests.match_files(workspace, &step.writes)?;
+        let after = self.attempts.reuse.digests.match_files(workspace, &step.writes)?;
         if let Some(gone) = before.keys().find(|path| !after.contains_key(*path)) {
             return Err(format!("it removed the file `{gone}`"));
         }
         if after.values().map(|file| file.bytes).sum::<u64>() > LARGEST {
             return Err(format!("the files that it writes have more than {} MiB", LARGEST >> 20));
         }
-        let Some(cache) = self.reuse.target.as_ref().map(|target| &target.cache) else { return Ok(Vec::new()) };
+        let Some(cache) = self.attempts.reuse.target.as_ref().map(|target| &target.cache) else {
+            return Ok(Vec::new());
+        };
         let mut kept = Vec::new();
         for (path, FileDigest { digest, bytes, executable }) in after {
             let full = workspace.join(&path);
@@ -110,7 +112,7 @@ impl Driver<'_> {
                 .map(|file| format!("it changed `{file}`, which its `writes` do not name")),
         };
         if let Some(problem) = problem {
-            self.reuse.mar(step, &problem);
+            self.attempts.reuse.mar(step, &problem);
         }
     }
 }

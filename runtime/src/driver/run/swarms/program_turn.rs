@@ -90,11 +90,12 @@ impl Driver<'_> {
         continue_session(&mut taker, at, turn);
         let is_team = at.swarm().is_some_and(|swarm| swarm.team.is_some());
         let work = Work::Member(Box::new(MemberTurn { turn: turn.clone(), is_team, taker }));
-        let folder = self.outputs.layout.turn_processes_folder(&id, attempt, turn);
         // The prompt of a turn that goes on is rendered anew, and what others did since stands in it: no recording may say
         // that its program answered that one.
         let is_live = matches!(self.evaluator.source, Source::Live);
-        let survival = self.find_survival(step, &work, folder).filter(|_| is_live);
+        let survival = self
+            .find_survival(step, &work, |layout| layout.turn_processes_folder(&id, attempt, turn))
+            .filter(|_| is_live);
         let limit = |purpose| at.swarm().map(|swarm| Duration::from_millis(Evaluator::turn_timeout(swarm, purpose)));
         Ok(Job {
             attempt,
