@@ -289,6 +289,17 @@ impl Model<'_> {
         Workflow::new(&self.tables, &self.spec.params, &self.typing, file)
     }
 
+    /// Who takes the turns of an agent where it cannot: its fallback, the fallback of that, and so on, each once.
+    pub(crate) fn list_fallbacks(&self, agent: usize) -> Vec<usize> {
+        let mut chain = vec![agent];
+        let next = |last: &usize| self.agents.get(*last).and_then(|agent| agent.fallback);
+        // Agents that are fallbacks of each other are reported, and the checks still run.
+        while let Some(fallback) = chain.last().and_then(next).filter(|fallback| !chain.contains(fallback)) {
+            chain.push(fallback);
+        }
+        chain.split_off(1)
+    }
+
     /// These packs and all that they take in.
     pub(crate) fn taken_in(&self, packs: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
         let mut seen = BTreeSet::new();

@@ -296,7 +296,15 @@ impl<'s, 'p> Writer<'s, 'p> {
             }
             ExprKind::List(items) => items
                 .iter()
-                .map(|item| self.measure_expression(item).plus(Amount::at_most(4)))
+                .map(|item| {
+                    let amount = self.measure_expression(item);
+                    // Texts within a list stand in quotes, and have escapes for what is not plain.
+                    let is_plain = match &item.kind {
+                        ExprKind::Const(constant) => !matches!(constant, Const::Text(_)),
+                        other => matches!(other, ExprKind::List(_)),
+                    };
+                    if is_plain { amount } else { amount.times(ESCAPED) }.plus(Amount::at_most(4))
+                })
                 .fold(Amount::at_most(2), Amount::plus),
             ExprKind::Arithmetic { .. }
             | ExprKind::Filter { of: None, .. }

@@ -92,7 +92,8 @@ fn count_rule_tokens(rule: &Spanned<PackRule>, loader: &Loader<'_>, tokenizer: &
             match lines.as_ref().map(|lines| lines.value) {
                 None => tokenizer.count(&document),
                 Some((first, last)) => {
-                    let (skip, take) = (first.saturating_sub(1), (last + 1).saturating_sub(first));
+                    let skip = first.saturating_sub(1);
+                    let take = last.saturating_sub(skip);
                     let lines = document.split_inclusive('\n').skip(skip as usize).take(take as usize);
                     tokenizer.count(&lines.collect::<String>())
                 }

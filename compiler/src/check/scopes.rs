@@ -3,7 +3,8 @@
 //! In: a swarm whose names are resolved. Out: for each item the first other one that overlaps. Patterns overlap only where
 //! that is certain, as those of steps do (SW211).
 
-use std::collections::HashMap;
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
 
 use super::writers::is_overlapping;
 use crate::ast::{Item, Swarm};
@@ -19,21 +20,26 @@ pub(super) fn check(swarm: &Swarm, diagnostics: &mut Diagnostics) {
         return;
     }
     let scoped: Vec<&Item> = swarm.items.iter().filter(|item| item.owner.is_some() && !item.scope.is_empty()).collect();
-    let needs: HashMap<&str, Vec<&str>> = swarm
-        .items
-        .iter()
-        .map(|item| (&*item.name.value, item.needs.iter().map(|need| &*need.value).collect()))
-        .collect();
+    let (mut needs, mut needed) = (HashMap::<&str, Vec<&str>>::new(), HashMap::<&str, Vec<&str>>::new());
+    for item in &swarm.items {
+        for need in &item.needs {
+            needs.entry(&item.name.value).or_default().push(&need.value);
+            needed.entry(&need.value).or_default().push(&item.name.value);
+        }
+    }
     let mut left = COMPARED;
     for (index, item) in scoped.iter().enumerate() {
+        // What each waits for is found once, and only where something overlaps.
+        let waited = OnceCell::new();
         let meets = |other: &&&Item| {
             left = left.saturating_sub(item.scope.len() * other.scope.len());
             left > 0 && find_overlap(item, other).is_some()
         };
         let others = scoped[index + 1..].iter().filter(|other| are_apart(swarm, item, other));
         let found = others.filter(meets).find(|other| {
-            !waits_for(&needs, &item.name.value, &other.name.value)
-                && !waits_for(&needs, &other.name.value, &item.name.value)
+            let (before, after) =
+                waited.get_or_init(|| (reach_items(&needs, &item.name.value), reach_items(&needed, &item.name.value)));
+            !before.contains(&*other.name.value) && !after.contains(&*other.name.value)
         });
         let Some((other, (here, there))) = found.and_then(|other| Some((other, find_overlap(item, other)?))) else {
             continue;
@@ -74,18 +80,11 @@ fn find_overlap(item: &Item, other: &Item) -> Option<(Span, Span)> {
     })
 }
 
-/// Whether an item waits for another one, by whatever way.
-fn waits_for(needs: &HashMap<&str, Vec<&str>>, item: &str, other: &str) -> bool {
-    let (mut open, mut seen) = (vec![item], std::collections::HashSet::new());
+/// The items that lead from one, by whatever way.
+fn reach_items<'s>(leads: &HashMap<&'s str, Vec<&'s str>>, item: &'s str) -> HashSet<&'s str> {
+    let (mut open, mut seen) = (vec![item], HashSet::new());
     while let Some(next) = open.pop() {
-        for &need in needs.get(next).into_iter().flatten() {
-            if need == other {
-                return true;
-            }
-            if seen.insert(need) {
-                open.push(need);
-            }
-        }
+        open.extend(leads.get(next).into_iter().flatten().filter(|&&need| seen.insert(need)));
     }
-    false
+    seen
 }

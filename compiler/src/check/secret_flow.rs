@@ -75,10 +75,19 @@ fn check_printed_secrets(commands: &[Started<'_>], given: &[Given<'_>], diagnost
     for started in commands {
         let simple = &started.simple;
         // From here on a shell prints every command that it runs, with what its variables hold.
-        traced |= simple.program() == "set"
-            && simple.arguments().any(|word| {
-                word == "xtrace" || (word.starts_with('-') && !word.starts_with("--") && word.contains('x'))
-            });
+        if simple.program() == "set" {
+            let mut sign = "";
+            for word in simple.arguments() {
+                match word.get(..1) {
+                    Some(first @ ("-" | "+")) if !word.starts_with("--") => {
+                        sign = first;
+                        traced = if word.contains('x') { first == "-" } else { traced };
+                    }
+                    _ if word == "xtrace" => traced = sign == "-",
+                    _ => {}
+                }
+            }
+        }
         for Given { secret, place } in given {
             let shown = command::prints_variable(simple, &secret.env).filter(|_| !simple.hidden).map(|word| {
                 (

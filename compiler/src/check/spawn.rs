@@ -69,10 +69,10 @@ fn check_coordinator(
     // The coordinator is the one who spawns: its own approval is none.
     let approval = if usual == Approval::Coordinator { Approval::Auto } else { usual };
     let Some(granted) = find_grant(approval, policy, "`policy { spawn human }`") else { return };
-    let leaders = list_fallbacks(model, swarm.leader);
+    let leaders = list_candidates(model, swarm.leader);
     let mut seen = BTreeSet::new();
     for (name, &agent) in spawns.agents.iter().zip(&swarm.spawns) {
-        let spawned = list_fallbacks(model, agent);
+        let spawned = list_candidates(model, agent);
         let pairs = leaders.iter().flat_map(|leader| spawned.iter().map(move |spawned| (*leader, *spawned)));
         let mut found = pairs.map(|(leader, spawned)| (leader, extra_capabilities(leader, spawned)));
         let Some((leader, more)) = found.find(|(_, more)| !more.is_empty()) else { continue };
@@ -131,7 +131,7 @@ impl Granted {
 fn check_pipelines(model: &Model<'_>, granted: Option<&Granted>, diagnostics: &mut Diagnostics) {
     for pipeline in &model.pipelines {
         let steps: BTreeMap<&str, &Step<'_>> = pipeline.steps.iter().map(|step| (step.name(), step)).collect();
-        let played = |name: &Name| list_fallbacks(model, steps.get(name.value.as_str()).and_then(|step| step.agent));
+        let played = |name: &Name| list_candidates(model, steps.get(name.value.as_str()).and_then(|step| step.agent));
         let edges = pipeline.ast.edges.iter().flat_map(|edges| &edges.list);
         for edge in edges.filter(|edge| edge.kind == EdgeKind::Spawn) {
             let (spawners, spawned) = (played(&edge.from), played(&edge.to));
@@ -175,14 +175,9 @@ fn check_pipelines(model: &Model<'_>, granted: Option<&Granted>, diagnostics: &m
 }
 
 /// An agent, and those who take its turns where it cannot.
-fn list_fallbacks<'a>(model: &Model<'a>, first: Option<usize>) -> Vec<&'a Agent> {
-    let mut chain: Vec<usize> = Vec::new();
-    let mut next = first;
-    while let Some(agent) = next.filter(|agent| !chain.contains(agent)) {
-        chain.push(agent);
-        next = model.agents.get(agent).and_then(|agent| agent.fallback);
-    }
-    chain.into_iter().filter_map(|agent| Some(model.agents.get(agent)?.ast)).collect()
+fn list_candidates<'a>(model: &Model<'a>, agent: Option<usize>) -> Vec<&'a Agent> {
+    let all = agent.into_iter().flat_map(|agent| [agent].into_iter().chain(model.list_fallbacks(agent)));
+    all.map(|agent| model.agents[agent].ast).collect()
 }
 
 /// What an agent can do that its spawner cannot.

@@ -94,10 +94,14 @@ impl<'m, 'a> Written<'m, 'a> {
         if let Some(known) = self.called.get(&callee) {
             return known.clone();
         }
+        // Not kept: a call that is less deep sees further.
+        if depth == DEEP {
+            return Vec::new();
+        }
         let model = self.model;
         let pipeline = &model.pipelines[callee];
         let mut found = Vec::new();
-        if pipeline.ast.worktree.is_none() && pipeline.order.cycles.is_empty() && depth < DEEP {
+        if pipeline.ast.worktree.is_none() && pipeline.order.cycles.is_empty() {
             // A pipeline that calls itself finds this empty list.
             self.called.insert(callee, Vec::new());
             for (step, _) in pipeline.steps.iter().zip(find_unconditional(pipeline)).filter(|(_, plain)| *plain) {

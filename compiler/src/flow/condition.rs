@@ -163,7 +163,8 @@ impl Flow<'_, '_> {
             let own = self.value_compared(reader, key, op, with)?;
             let other = match values::compare_class(&constant_class(&default), op, with) {
                 Some(true) => ALWAYS,
-                _ => NEVER,
+                Some(false) => NEVER,
+                None => self.make_atom(reader, format!("{op:?} {default:?} {with:?}")),
             };
             return self.if_then_else(present, own, other);
         }

@@ -163,6 +163,7 @@ pub(crate) fn compare_class(class: &Class, op: Comparison, with: &Const) -> Opti
     };
     let order = match (class, number) {
         (Class::Number(own), Some(number)) => own.partial_cmp(&number)?,
+        (Class::Text(own), None) if let Const::Text(text) = with => own.as_str().cmp(text),
         (Class::Between(_, Some(above)), Some(number)) if *above <= number => std::cmp::Ordering::Less,
         (Class::Between(Some(below), _), Some(number)) if *below >= number => std::cmp::Ordering::Greater,
         _ => {

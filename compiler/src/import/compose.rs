@@ -265,17 +265,17 @@ fn read_task(name: Said, node: &Node, listed: bool, notes: &mut Notes) -> Task {
             _ => {}
         }
     }
-    let first = prompts.iter().map(|(_, _, span)| *span).min_by_key(|span| span.start);
     prompts.sort_by_key(|(source, ..)| match source {
         Source::File => 0,
         Source::Text => 1,
         Source::Either => 2,
     });
     let mut prompts = prompts.into_iter();
-    task.prompt = prompts.next().map(|(source, text, _)| (source, text));
-    for (_, _, span) in prompts {
-        let message = format!("task `{}` has several prompts", own.text);
-        notes.report_duplicate(span, first.unwrap_or(span), message, owner);
+    if let Some((source, text, used)) = prompts.next() {
+        task.prompt = Some((source, text));
+        for (_, _, span) in prompts {
+            notes.report_duplicate(span, used, format!("task `{}` has several prompts", own.text), owner);
+        }
     }
     task
 }

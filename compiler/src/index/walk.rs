@@ -61,7 +61,9 @@ fn visit_node(builder: &mut Builder<'_, '_, '_>, written: &Node, known: &'static
     }
     let mut position = 0;
     let mut callee = None;
-    for entry in &written.entries {
+    // A property may stand ahead of the argument, and is one of the pipeline that the argument names.
+    let (arguments, properties): (Vec<_>, Vec<_>) = written.entries.iter().partition(|entry| entry.name.is_none());
+    for entry in arguments.into_iter().chain(properties) {
         let kind = match &entry.name {
             None => {
                 let argument: Option<&Argument> = known.arguments.get(position).or(known.rest.as_ref());

@@ -99,15 +99,18 @@ impl<'a> Blocks<'a> {
     fn close_block(&mut self, opening: &str, range: Range<usize>) -> Option<Problem> {
         let message = format!("`{{% end{opening} %}}` closes nothing");
         // The innermost block of that kind is meant; what it leaves open in between is reported there.
-        let Some(index) = self.open.iter().rposition(|open| open.word == opening) else {
+        // One that lies deeper than blocks may nest is not looked for, which bounds the search of each end.
+        let deepest = self.open.len().saturating_sub(MAX_BLOCKS);
+        let found = self.open[deepest..].iter().rposition(|open| open.word == opening);
+        let Some(index) = found.map(|index| deepest + index) else {
             return Some(
                 template_error(range, message, "nothing is open here")
                     .help(format!("open it with `{{% {opening} … %}}`, or leave this out")),
             );
         };
         // The first that is taken out is the block itself.
+        self.depth -= self.open[index..].iter().map(|open| open.depth).sum::<usize>();
         let unclosed = self.open.drain(index..).nth(1);
-        self.depth = self.open.iter().map(|open| open.depth).sum();
         unclosed.map(|open| {
             let word = open.word;
             template_error(open.range, format!("`{{% {word} %}}` is not closed"), "opened here")

@@ -19,7 +19,12 @@ pub(super) fn named_default(text: &str, body: Range<usize>, argument: &str, filt
         .help(format!("write `{expression}`, or `default:\"{argument}\"` for the text itself"));
     Some(match filters.contains('|') {
         true => problem,
-        false => problem.fix(format!("write `{expression}`"), body.start - 2..body.end + 2, expression, false),
+        false => {
+            // The older notation has spaces between its braces and the body.
+            let start = text[..body.start].trim_end().len() - 2;
+            let end = text.len() - text[body.end..].trim_start().len() + 2;
+            problem.fix(format!("write `{expression}`"), start..end, expression, false)
+        }
     })
 }
 

@@ -175,9 +175,9 @@ impl<'m, 'a> Builder<'m, 'a> {
                 });
             }
         }
-        let fallback = step.agent.and_then(|agent| self.model.agents[agent].fallback);
+        let fallbacks = step.agent.into_iter().flat_map(|agent| self.model.list_fallbacks(agent));
         // They may work in the place of the agent, or for it.
-        for agent in step.fixer.into_iter().chain(fallback).chain(self.list_summarizers(step)) {
+        for agent in step.fixer.into_iter().chain(fallbacks).chain(self.list_summarizers(step)) {
             marks.merge(&self.agents[agent]);
         }
         for started in command::list_body_commands(step, self.sources) {

@@ -275,7 +275,10 @@ fn is_key_file(path: &str) -> bool {
 
 /// What it does that cannot be undone, as a verb with its object; none when it can.
 pub(crate) fn irreversible_effect(simple: &Simple) -> Option<&'static str> {
-    if simple.arguments().any(|word| matches!(word, "--dry-run" | "-n" | "--help") || word.starts_with("--dry-run=")) {
+    // To others `-n` is something else: to kubectl and helm it is the namespace.
+    let short = matches!(simple.program(), "git" | "make");
+    let is_dry = |word: &str| matches!(word, "--dry-run" | "--help") || (short && word == "-n");
+    if simple.arguments().any(|word| is_dry(word) || is_dry_run_value(word)) {
         return None;
     }
     let first = simple.operands().next().unwrap_or_default();
@@ -313,6 +316,11 @@ pub(crate) fn irreversible_effect(simple: &Simple) -> Option<&'static str> {
     }
 }
 
+/// `--dry-run=client`; kubectl also takes `none`, which runs.
+fn is_dry_run_value(word: &str) -> bool {
+    word.strip_prefix("--dry-run=").is_some_and(|value| !matches!(value, "none" | "false"))
+}
+
 /// `deploy`, `deploy.sh`, `deploy-prod`.
 fn is_deploy_script(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
@@ -322,8 +330,11 @@ fn is_deploy_script(path: &str) -> bool {
 
 /// `rm -rf`, except of build folders and temporary files.
 fn is_recursive_force(simple: &Simple) -> bool {
-    let flags = simple.arguments().filter(|word| word.starts_with('-')).collect::<String>();
-    let recursive = flags.contains('r') || flags.contains('R');
+    let is_set = |long: &str, short: [char; 2]| {
+        simple
+            .arguments()
+            .any(|word| word == long || (word.starts_with('-') && !word.starts_with("--") && word.contains(short)))
+    };
     let made = |path: &str| {
         let path = path.trim_start_matches("./").trim_end_matches('/');
         let first = path.split('/').next().unwrap_or_default();
@@ -334,7 +345,7 @@ fn is_recursive_force(simple: &Simple) -> bool {
                 "target" | "dist" | "build" | "out" | "tmp" | "node_modules" | ".cache" | "coverage" | "__pycache__"
             )
     };
-    recursive && flags.contains('f') && !simple.operands().all(made)
+    is_set("--recursive", ['r', 'R']) && is_set("--force", ['f', 'f']) && !simple.operands().all(made)
 }
 
 /// Whether it prints every variable, or the one of this name.
@@ -448,6 +459,12 @@ mod tests {
             ("./scripts/deploy.sh prod", "deploys"),
             ("npm run deploy", "deploys"),
             ("rm -r -f /srv", "deletes"),
+            ("rm --recursive --force /srv", "deletes"),
+            ("kubectl apply -n prod -f x", "deploys"),
+            ("kubectl -n prod delete pod x", "deletes"),
+            ("kubectl apply --dry-run=none -f x", "deploys"),
+            ("helm upgrade -n prod app chart", "deploys"),
+            ("git -C sub push", "pushes"),
         ] {
             assert_eq!(what(text), Some(verb), "{text}");
         }
@@ -457,6 +474,9 @@ mod tests {
             "rm -rf target dist/",
             "rm -rf /tmp/x",
             "rm file",
+            "rm --force data",
+            "rm -f --verbose data",
+            "kubectl apply --dry-run=client -f x",
             "kubectl get pods",
             "git merge --abort",
             "terraform plan",

@@ -6,6 +6,8 @@
 use super::graph::Gate;
 use crate::ast;
 use crate::model::{Body, Pipeline, Step};
+use crate::source::Span;
+use crate::template::{Comparison, Expr, ExprKind, Path, Root};
 
 /// The gates of a pipeline, by bit; the first so many.
 const MOST: usize = 128;
@@ -82,8 +84,46 @@ impl Gates {
 fn asks_a_person(gate: &Step<'_>, to: &Step<'_>, index: usize) -> bool {
     let Some(ast::Body::Gate(written)) = &gate.ast.body else { return false };
     let answers = written.headless.iter().chain(written.on_timeout.iter().map(|timeout| &timeout.choice));
-    answers.filter(|choice| choice.value != "fail").all(|choice| {
-        let asked = to.reads.iter().any(|read| read.in_when && read.step == Some(index));
-        asked && to.when.as_ref().is_some_and(|when| !when.text.as_str().contains(choice.value.as_str()))
-    })
+    let mut answers = answers.filter(|choice| choice.value != "fail").peekable();
+    if answers.peek().is_none() {
+        return true;
+    }
+    // The places where the condition reads the gate.
+    let places: Vec<Span> =
+        to.reads.iter().filter(|read| read.in_when && read.step == Some(index)).map(|read| read.whole).collect();
+    let Some(when) = &to.when else { return false };
+    let Some(tree) = &when.expression.tree else { return false };
+    let is_gate = |expr: &Expr| {
+        let fields = expr.as_path().filter(|path| path.root == Root::Output).map(Path::fields);
+        fields.is_some_and(|fields| fields.len() == 1 && fields[0].text == "choice")
+            && places.contains(&when.text.span(expr.range.clone()))
+    };
+    answers.all(|choice| excludes(tree, &is_gate, &choice.value))
+}
+
+/// Whether a condition surely fails where the value that `is_gate` recognizes is this choice.
+fn excludes(condition: &Expr, is_gate: &dyn Fn(&Expr) -> bool, choice: &str) -> bool {
+    match &condition.kind {
+        ExprKind::And(terms) => terms.iter().any(|term| excludes(term, is_gate, choice)),
+        ExprKind::Or(terms) => terms.iter().all(|term| excludes(term, is_gate, choice)),
+        ExprKind::Compare { left, op, right } => match op {
+            Comparison::Eq | Comparison::Ne => {
+                let other = if is_gate(left) { right.as_text() } else { left.as_text().filter(|_| is_gate(right)) };
+                other.is_some_and(|other| (other == choice) == (*op == Comparison::Ne))
+            }
+            Comparison::In => {
+                let items = right.as_items().filter(|_| is_gate(left));
+                items.is_some_and(|items| items.iter().all(|item| item.as_text().is_some_and(|text| text != choice)))
+            }
+            _ => false,
+        },
+        ExprKind::Not(of) => match &of.kind {
+            ExprKind::Compare { left, op: Comparison::In, right } => {
+                let items = right.as_items().filter(|_| is_gate(left));
+                items.is_some_and(|items| items.iter().any(|item| item.as_text() == Some(choice)))
+            }
+            _ => false,
+        },
+        _ => false,
+    }
 }

@@ -182,8 +182,10 @@ impl Walk {
             ExprKind::Compare { .. } | ExprKind::Chain { .. } | ExprKind::Test { .. } | ExprKind::Not(_) => {
                 self.idle.push(value.range.clone());
             }
-            ExprKind::Filter { name, .. } if COUNTING.contains(&name.value.as_str()) => {
-                self.idle.push(value.range.clone());
+            ExprKind::Filter { of: Some(of), name, arguments } if COUNTING.contains(&name.value.as_str()) => {
+                self.idle.push(of.range.clone());
+                // The default of `int` and `float` goes on where there is no number.
+                arguments.iter().for_each(|argument| self.carry_value(&argument.value));
             }
             ExprKind::Choice { condition, then, otherwise } => {
                 self.idle.push(condition.range.clone());

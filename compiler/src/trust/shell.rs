@@ -46,9 +46,14 @@ impl Simple {
         self.words.iter().skip(1).map(|word| word.text.as_str())
     }
 
-    /// The arguments that are no options, in order: sub-commands and operands.
+    /// The arguments that are neither options nor values of [`valued_options`], in order: sub-commands and operands.
     pub(crate) fn operands(&self) -> impl Iterator<Item = &str> {
-        self.arguments().filter(|word| !word.starts_with('-'))
+        let valued = valued_options(self.program());
+        let mut is_value = false;
+        self.arguments().filter(move |word| {
+            let skipped = std::mem::replace(&mut is_value, valued.contains(word));
+            !skipped && !word.starts_with('-')
+        })
     }
 
     /// Whether its first operands are these.
@@ -61,6 +66,20 @@ impl Simple {
     pub(crate) fn range(&self) -> Range<usize> {
         let start = self.words.first().map_or(0, |word| word.range.start);
         start..self.words.last().map_or(start, |word| word.range.end)
+    }
+}
+
+/// The options that a program takes ahead of its sub-command and whose value is a word of its own, as its manual lists them.
+fn valued_options(program: &str) -> &'static [&'static str] {
+    match program {
+        "git" => &["-C", "-c", "--git-dir", "--work-tree", "--namespace"],
+        "kubectl" => &["-n", "--namespace", "--context", "--cluster", "--user", "--kubeconfig", "-s", "--server"],
+        "helm" => &["-n", "--namespace", "--kube-context", "--kubeconfig"],
+        "docker" | "podman" => &["-H", "--host", "-c", "--context", "--config", "--connection"],
+        "gh" | "glab" => &["-R", "--repo"],
+        "npm" => &["--prefix"],
+        "pnpm" => &["-C", "--dir"],
+        _ => &[],
     }
 }
 

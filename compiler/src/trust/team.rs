@@ -68,7 +68,7 @@ impl Builder<'_, '_> {
         let node = self.graph.add_node(name, Kind::Member, span);
         if let Some(agent) = agent {
             let mut marks = self.agents[agent].clone();
-            if let Some(fallback) = self.model.agents[agent].fallback {
+            for fallback in self.model.list_fallbacks(agent) {
                 marks.merge(&self.agents[fallback]);
             }
             self.graph.nodes[node].marks = marks;
