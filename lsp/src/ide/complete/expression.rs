@@ -200,6 +200,8 @@ struct Local<'t> {
     name: &'t str,
     /// What it is of, and whether an item of that.
     source: Option<(Path<'t>, bool)>,
+    /// Whether it is the `loop` of a `{% for %}`.
+    of_loop: bool,
 }
 
 /// What names mean where an expression stands.
@@ -236,9 +238,9 @@ impl Names<'_, '_> {
         let Some((path, _)) = path_before(tokens) else { return Vec::new() };
         let underscored =
             |item: Item| Item { label: item.label.replace('-', "_"), text: item.text.replace('-', "_"), ..item };
-        // A name that the text declares hides the root of that name.
+        // A name that the text declares hides the root of that name; that of a loop is the `loop` that it declares.
         if let ([root], []) = (path.names.as_slice(), path.items.as_slice())
-            && !self.list_locals().iter().any(|local| local.name == *root)
+            && self.list_locals().iter().rfind(|local| local.name == *root).is_none_or(|local| local.of_loop)
         {
             let items: Vec<Item> = match *root {
                 "output" | "previous" | "status" | "exit" | "error" => list_candidates(self.scopes, root)
@@ -342,15 +344,19 @@ impl Names<'_, '_> {
                     depths.push(found.len());
                     if let (Some(name), Some("in")) = (words.next(), words.next()) {
                         let list = inside.split_once(" in ").map_or("", |(_, list)| list);
-                        found.push(Local { name, source: parse_source(list).map(|path| (path, true)) });
-                        found.push(Local { name: "loop", source: None });
+                        found.push(Local { name, source: parse_source(list).map(|path| (path, true)), of_loop: false });
+                        found.push(Local { name: "loop", source: None, of_loop: true });
                     }
                 }
                 // The names of a loop end with it.
                 Some("endfor") => found.truncate(depths.pop().unwrap_or(0)),
                 Some("set") => {
                     if let Some((name, value)) = inside.trim_start_matches("set").split_once('=') {
-                        found.push(Local { name: name.trim(), source: parse_source(value).map(|path| (path, false)) });
+                        found.push(Local {
+                            name: name.trim(),
+                            source: parse_source(value).map(|path| (path, false)),
+                            of_loop: false,
+                        });
                     }
                 }
                 _ => {}
