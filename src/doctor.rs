@@ -16,7 +16,7 @@ use crate::args::Doctor;
 use crate::exit::Exit;
 use crate::home::find_home;
 use crate::load::load_with;
-use crate::run::missing_secrets;
+use crate::run::{is_variable_set, missing_secrets};
 use crate::terminal::{self, Stream};
 
 /// How long a program may take to say its version: some need seconds for it, more where all are asked at once.
@@ -201,8 +201,7 @@ fn list_requirements() -> (Vec<Program>, Vec<Model>) {
                 Program { preset: Some((*preset).to_owned()), install: provider.install, ..program(name) }
             })),
             Connection::Llm { auth, base_url, .. } => {
-                let is_set = |variable: &str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
-                let key = auth.map(|variable| (variable.clone(), is_set(&variable)));
+                let key = auth.map(|variable| (variable.clone(), is_variable_set(&variable)));
                 models.push(Model { preset: (*preset).to_owned(), key, url: base_url });
             }
             // A script answers by itself, and needs nothing of the machine.

@@ -6,8 +6,9 @@
 use std::fmt::Write;
 
 use swarmc_view::{Row, RowState, RunReport, format_duration};
+use unicode_width::UnicodeWidthStr;
 
-use crate::terminal::Paint;
+use crate::terminal::{Paint, cut_text};
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
@@ -122,11 +123,8 @@ impl Frame {
     fn push_line(&mut self, columns: usize, text: &str, dress: impl Fn(&str) -> String) {
         // The last column stays free: a terminal may wrap behind it, and the line would take two rows.
         let room = columns.saturating_sub(3);
-        let cut: String = match text.char_indices().nth(room) {
-            Some(_) => text.chars().take(room.saturating_sub(1)).chain(['…']).collect(),
-            None => text.to_owned(),
-        };
-        self.widths.push(cut.chars().count() + 2);
+        let cut = cut_text(text, room);
+        self.widths.push(cut.width() + 2);
         let _ = writeln!(self.text, "{}", dress(&cut));
     }
 }
@@ -243,9 +241,12 @@ mod tests {
     fn no_line_is_wider_than_the_terminal() {
         for columns in [0, 1, 4, 20, 200] {
             let mut frame = Frame { of: (columns, None), text: String::new(), widths: Vec::new() };
-            frame.push_line(columns, &"é".repeat(100), |text| format!("  {text}"));
-            assert!(frame.widths[0] < columns.max(4), "{columns}: {}", frame.text);
-            assert_eq!(frame.text.trim_end().chars().count().max(2), frame.widths[0]);
+            for (at, sign) in ["é", "漢"].into_iter().enumerate() {
+                frame.push_line(columns, &sign.repeat(100), |text| format!("  {text}"));
+                assert!(frame.widths[at] < columns.max(4), "{columns}: {}", frame.text);
+                let line = frame.text.lines().nth(at).expect("a line is drawn");
+                assert_eq!(line.trim_end().width().max(2), frame.widths[at]);
+            }
         }
     }
 }

@@ -283,12 +283,19 @@ pub(crate) fn missing_secrets(plan: &Plan, pipeline: &Pipeline) -> Vec<String> {
         .collect();
     wanted
         .into_iter()
-        .filter(|variable| std::env::var_os(variable).is_none())
+        .filter(|variable| !is_variable_set(variable))
         .map(|variable| match plan.secrets.iter().find(|secret| secret.env == variable) {
-            Some(secret) => format!("the variable {variable}, which holds secret `{}`, is not set", secret.name),
-            None => format!("the variable {variable}, which holds a secret, is not set"),
+            Some(secret) => {
+                format!("the variable {variable}, which holds secret `{}`, is empty or not set", secret.name)
+            }
+            None => format!("the variable {variable}, which holds a secret, is empty or not set"),
         })
         .collect()
+}
+
+/// Whether a variable of the environment holds something. CI systems set those of unknown secrets to nothing.
+pub(crate) fn is_variable_set(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value| !value.is_empty())
 }
 
 /// The variables that hold the keys of the models that a pipeline asks, and the secrets of the servers of their tools.

@@ -7,6 +7,7 @@
 use std::io::{IsTerminal, Write};
 
 use miette::IntoDiagnostic;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// One of the two streams we write to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,9 +196,40 @@ fn wants_colour(terminal: bool, variable: impl Fn(&str) -> Option<String>) -> bo
     terminal && set("CLICOLOR").is_none_or(|value| value != "0")
 }
 
+/// The text in this many columns; the last one says that it goes on, where it does.
+pub(crate) fn cut_text(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut cut = take_columns(text, width.saturating_sub(1)).to_owned();
+    if width > 0 {
+        cut.push('…');
+    }
+    cut
+}
+
+/// As much of the beginning as fits so many columns.
+pub(crate) fn take_columns(text: &str, width: usize) -> &str {
+    let mut used = 0;
+    let end = text.char_indices().find(|(_, sign)| {
+        used += sign.width().unwrap_or(0);
+        used > width
+    });
+    &text[..end.map_or(text.len(), |(at, _)| at)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cut_text_says_that_it_goes_on() {
+        for (text, width, expected) in
+            [("abc", 3, "abc"), ("abcd", 3, "ab…"), ("界界", 3, "界…"), ("界界", 2, "…"), ("ab", 1, "…"), ("ab", 0, "")]
+        {
+            assert_eq!(cut_text(text, width), expected, "{text} {width}");
+        }
+    }
 
     #[test]
     fn colours_follow_the_environment() {

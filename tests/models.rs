@@ -77,7 +77,7 @@ fn a_model_of_every_protocol_takes_a_task() {
 fn a_missing_key_is_told_before_anything_starts() {
     let endpoint = Endpoint::start(Script::new().otherwise(Answer::text("ok")));
     let place = flow("openai", &endpoint, "", "", "task t { prompt \"x\" }");
-    let said = "the variable SECRET_TOKEN, which holds secret `key`, is not set";
+    let said = "the variable SECRET_TOKEN, which holds secret `key`, is empty or not set";
     place.swarmc(&["run", "flow.kdl"]).expect(2, &[], &[said]);
     assert_eq!(endpoint.requests().len(), 0);
 }

@@ -11,9 +11,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
-use crate::terminal::Paint;
+use crate::terminal::{Paint, cut_text};
 use swarmc_view::graph::{Arrow, Graph, Group, Node, Shape};
 use swarmc_view::make_printable;
 
@@ -176,7 +176,7 @@ impl<'g> Listing<'g> {
         if !line.says.is_empty() {
             let says = make_printable(&line.says.join(", ")).into_owned();
             let room = self.width.saturating_sub(at + gap.width() + needs).max(SAYS);
-            let says = truncate_text(&says, room);
+            let says = cut_text(&says, room);
             at += gap.width() + says.width();
             let _ = write!(out, "{gap}{}", self.paint.dim(&says));
             gap = " ".repeat(APART);
@@ -188,20 +188,6 @@ impl<'g> Listing<'g> {
         }
         out.push('\n');
     }
-}
-
-/// The text in this many columns.
-fn truncate_text(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
-    // One column is for the sign that there is more.
-    let mut used = 1;
-    let fits = |sign: &char| {
-        used += sign.width().unwrap_or(0);
-        used <= width
-    };
-    text.chars().take_while(fits).chain(['…']).collect()
 }
 
 /// As many of the names as fit, and how many more there are.

@@ -10,13 +10,14 @@ use ratatui::style::{Color, Modifier, Style};
 use swarmc_runtime::{Status, StepId};
 use swarmc_view::{FollowedRun, Row, RowState, describe_answer, format_number, make_printable};
 
-use super::fit::{cut_text, plain_text, wrap_text};
+use super::fit::{plain_text, wrap_text};
 use super::keys::HELP;
 use super::log_tail::LogTail;
 use super::model::{Entry, Filter, Model, Overlay, View, describe_row};
 use super::pictures::{draw_plan, draw_team};
 use crate::live::format_totals;
 use crate::summary::name_step;
+use crate::terminal::cut_text;
 
 /// From this many columns on there is room for two panes.
 const TWO_PANES: u16 = 100;

@@ -1,9 +1,11 @@
-//! Makes text fit the columns of a screen: cut with a sign for the rest, or in several lines.
+//! Makes text fit the columns of a screen: without signs of doubtful width, and in several lines.
 //!
 //! In: text that `make_printable` has passed, or that of this program. Out: text whose width all terminals agree on, so that
 //! nothing that an agent writes shifts what stands beside it.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::terminal::take_columns;
 
 /// The marks without a width, such as accents, that a sign bears at most: a heap of them reaches into other lines.
 const MARKS: usize = 4;
@@ -50,28 +52,6 @@ fn to_ascii(sign: char) -> char {
     }
 }
 
-/// The text in this many columns; the last one says that it goes on, where it does.
-pub(super) fn cut_text(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
-    let mut cut = take_columns(text, width.saturating_sub(1)).to_owned();
-    if width > 0 {
-        cut.push('…');
-    }
-    cut
-}
-
-/// As much of the beginning as fits so many columns.
-fn take_columns(text: &str, width: usize) -> &str {
-    let mut used = 0;
-    let end = text.char_indices().find(|(_, sign)| {
-        used += sign.width().unwrap_or(0);
-        used > width
-    });
-    &text[..end.map_or(text.len(), |(at, _)| at)]
-}
-
 /// The text in lines of this many columns, broken between words where that is possible; lines that go on are indented as
 /// the first.
 pub(super) fn wrap_text(text: &str, width: usize) -> Vec<String> {
@@ -101,15 +81,6 @@ pub(super) fn wrap_text(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_cut_text_says_that_it_goes_on() {
-        for (text, width, expected) in
-            [("abc", 3, "abc"), ("abcd", 3, "ab…"), ("界界", 3, "界…"), ("界界", 2, "…"), ("ab", 1, "…"), ("ab", 0, "")]
-        {
-            assert_eq!(cut_text(text, width), expected, "{text} {width}");
-        }
-    }
 
     #[test]
     fn a_long_line_goes_on_below_between_words() {

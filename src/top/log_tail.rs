@@ -20,12 +20,17 @@ const LOOK: u64 = 256 * 1024;
 const LINES: usize = 10_000;
 const LINE: usize = 2_000;
 
+/// The bytes that are kept of a line without an end; more than one of [`LINE`] characters has.
+const LONGEST: usize = 4 * LINE;
+
 /// The tail of a log.
 #[derive(Default)]
 pub(crate) struct LogTail {
     path: PathBuf,
     at: u64,
+    /// A line that has no end yet.
     begun: Vec<u8>,
+    format: Option<Format>,
     events: Option<AgentLog>,
     lines: VecDeque<String>,
 }
@@ -33,7 +38,7 @@ pub(crate) struct LogTail {
 impl LogTail {
     /// Nothing of a log is read yet, which may hold events of this format.
     pub(crate) fn new(path: PathBuf, format: Option<Format>) -> LogTail {
-        LogTail { path, events: format.map(AgentLog::new), ..LogTail::default() }
+        LogTail { path, format, events: format.map(AgentLog::new), ..LogTail::default() }
     }
 
     /// Whether it is of this log.
@@ -48,11 +53,13 @@ impl LogTail {
         if length <= self.at {
             return false;
         }
-        if length - self.at > LOOK {
+        let has_gap = length - self.at > LOOK;
+        if has_gap {
             let skipped = length - self.at - LOOK;
             self.at = length - LOOK;
             // The bytes behind the gap do not go on with the line that had begun.
             self.begun.clear();
+            self.events = self.format.map(AgentLog::new);
             self.push_line(&format!("… {} are not shown: swarmc logs has all", swarmc_view::format_size(skipped)));
         }
         let mut bytes = Vec::new();
@@ -60,12 +67,14 @@ impl LogTail {
             return false;
         }
         self.at += bytes.len() as u64;
+        // Behind a gap the first line lacks its beginning.
+        let from = if has_gap { memchr::memchr(b'\n', &bytes).map_or(0, |end| end + 1) } else { 0 };
         match &mut self.events {
             Some(events) => {
-                let text = events.read_bytes(&bytes);
+                let text = events.read_bytes(&bytes[from..]);
                 self.begun.extend_from_slice(text.as_bytes());
             }
-            None => self.begun.extend_from_slice(&bytes),
+            None => self.begun.extend_from_slice(&bytes[from..]),
         }
         let mut begun = std::mem::take(&mut self.begun);
         let whole = memchr::memrchr(b'\n', &begun).map_or(0, |end| end + 1);
@@ -73,7 +82,8 @@ impl LogTail {
         for line in begun.split_inclusive(|&byte| byte == b'\n') {
             self.push_line(&String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line)));
         }
-        self.begun = rest;
+        // A progress bar may never end its line.
+        self.begun = rest[rest.len().saturating_sub(LONGEST)..].to_vec();
         true
     }
 
@@ -115,8 +125,10 @@ impl LogTail {
     }
 }
 
+/// A line as a terminal would show it: what stands behind a carriage return takes the place of what stood ahead of it.
 fn clean_line(line: &str) -> String {
-    let shown: String = line.trim_end_matches('\r').chars().take(LINE).collect();
+    let line = line.trim_end_matches('\r');
+    let shown: String = line.rsplit('\r').next().unwrap_or(line).chars().take(LINE).collect();
     make_printable(&shown).replace('\t', "    ")
 }
 
@@ -138,5 +150,39 @@ mod tests {
         assert!(tail.poll());
         assert!(tail.lines.iter().any(|line| line.contains("are not shown")), "{}", tail.lines.len());
         assert_eq!((tail.lines.back().map(String::as_str), tail.lines.len() <= LINES), (Some("last"), true));
+    }
+
+    #[test]
+    fn a_line_without_an_end_stays_small() {
+        let folder = tempfile::TempDir::new().expect("a folder can be made");
+        let path = folder.path().join("log");
+        let mut tail = LogTail::new(path.clone(), None);
+        let mut text = String::new();
+        for percent in 0..100 {
+            text.push_str(&format!("\r{percent:4} % {}", "#".repeat(1_000)));
+            std::fs::write(&path, &text).expect("it can be written");
+            assert!(tail.poll());
+        }
+        assert!(tail.begun.len() <= LONGEST && tail.count() == 1, "{}", tail.begun.len());
+        assert!(tail.line(0).starts_with("  99 % #"), "{}", tail.line(0));
+    }
+
+    #[test]
+    fn events_behind_a_gap_begin_with_a_whole_line() {
+        let folder = tempfile::TempDir::new().expect("a folder can be made");
+        let path = folder.path().join("log");
+        let said = |text: &str| {
+            format!(
+                "{{\"type\":\"assistant\",\"message\":{{\"content\":[{{\"type\":\"text\",\"text\":\"{text}\"}}]}}}}\n"
+            )
+        };
+        let mut tail = LogTail::new(path.clone(), Some(Format::ClaudeStreamJson));
+        let first = said("one");
+        std::fs::write(&path, &first[..first.len() / 2]).expect("it can be written");
+        assert!(tail.poll());
+        std::fs::write(&path, first + &said(&"x".repeat(300_000)) + &said("two")).expect("it can be written");
+        assert!(tail.poll());
+        let shown: Vec<String> = (0..tail.count()).map(|number| tail.line(number)).collect();
+        assert!(shown[0].contains("are not shown") && shown[1..] == ["two"], "{shown:?}");
     }
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use swarmc_runtime::team::Life;
 use swarmc_view::{Coordination, Team, TeamAgent, Traffic, format_count, format_duration, sanitize_line};
 
-use super::fit::cut_text;
 use super::layers::draw_layers;
+use crate::terminal::cut_text;
 
 /// The items of a plan that are drawn at most; beyond, lines alone tell more.
 const DRAWN: usize = 60;

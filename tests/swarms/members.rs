@@ -224,7 +224,7 @@ fn a_swarm_without_a_result_fails_and_says_why() {
 fn a_key_that_is_missing_is_told_before_anything_starts() {
     let endpoint = Endpoint::start(Script::new().otherwise(Answer::text("x")));
     let place = team(&endpoint, "openai", "", &["one"]);
-    let said = "the variable SECRET_TOKEN, which holds secret `key`, is not set";
+    let said = "the variable SECRET_TOKEN, which holds secret `key`, is empty or not set";
     place.swarmc(&["run", "flow.kdl"]).expect(2, &[], &[said]);
     assert_eq!(endpoint.requests().len(), 0);
 }
