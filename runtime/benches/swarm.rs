@@ -154,7 +154,7 @@ impl Run {
                 });
             }
             SwarmCommand::Ask(turn) => {
-                let answer = Answer::Acts(self.act(&turn));
+                let answer = Answer::Acts(self.act(&turn).into());
                 let usage = Some(Usage { input: 1_200, output: 80, ..Usage::default() });
                 self.answers.push_back(Event::TurnEnded {
                     swarm: self.id.clone(),

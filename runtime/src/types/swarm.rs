@@ -144,7 +144,7 @@ pub struct MemberMessage {
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// An action.
-    Acts(Action),
+    Acts(Arc<Action>),
     /// The tasks of a decomposition, in order.
     Split(Vec<Part>),
     /// The merged result.
@@ -249,6 +249,16 @@ pub enum Action {
     },
     /// Waits.
     Idle,
+}
+
+impl Action {
+    /// The operation of a team, where it is one.
+    pub(crate) fn operation(&self) -> Option<&TeamOp> {
+        match self {
+            Action::Operate(op) => Some(op),
+            _ => None,
+        }
+    }
 }
 
 /// What kind of message one is.

@@ -196,13 +196,13 @@ fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<SwarmCommand>
             }
         }
         AgentStage::Calling(act, false) => {
-            let act = act.clone();
+            let act = Arc::clone(act);
             swarm.enter_stage(index, AgentStage::Calling(act, true));
             SwarmCommand::Call(swarm.turn(index))
         }
         AgentStage::Acting(act) => {
-            let act = act.clone();
-            let command = carry_out(swarm, index, act.clone());
+            let act = Arc::clone(act);
+            let command = carry_out(swarm, index, &act);
             if matches!(command, SwarmCommand::Call(_)) {
                 swarm.enter_stage(index, AgentStage::Calling(act, true));
             }
@@ -212,17 +212,19 @@ fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<SwarmCommand>
             let (description, skills) = (description.clone(), skills.clone());
             decide_help(swarm, index, description, skills)
         }
-        AgentStage::Denied(Action::ToolCall { .. }, why) => {
-            let result = Content::Text(format!("not called: {why}"));
-            let turn = swarm.turn(index);
-            record(Event::ToolEnded { swarm: id, turn, result, fault: Some(Fault::Permanent) })
-        }
-        AgentStage::Denied(Action::Operate(op), why) => {
-            let (merges, why) = (op.merges(), why.clone());
-            let left = merges.then(|| merge::leave_branch(swarm, index, &why)).flatten();
-            left.unwrap_or_else(|| refuse_action(id, &swarm.agents[index as usize], format!("not done: {why}")))
-        }
-        AgentStage::Denied(_, why) => refuse_action(id, agent, format!("no helper: {why}")),
+        AgentStage::Denied(act, why) => match &**act {
+            Action::ToolCall { .. } => {
+                let result = Content::Text(format!("not called: {why}"));
+                let turn = swarm.turn(index);
+                record(Event::ToolEnded { swarm: id, turn, result, fault: Some(Fault::Permanent) })
+            }
+            Action::Operate(op) => {
+                let (merges, why) = (op.merges(), why.clone());
+                let left = merges.then(|| merge::leave_branch(swarm, index, &why)).flatten();
+                left.unwrap_or_else(|| refuse_action(id, &swarm.agents[index as usize], format!("not done: {why}")))
+            }
+            _ => refuse_action(id, agent, format!("no helper: {why}")),
+        },
         AgentStage::Informed(helper) => {
             let text =
                 serde_json::json!({ "agent_id": **helper, "message": format!("{helper} has started, and helps you") });
@@ -252,26 +254,29 @@ pub(super) fn refuse_action(swarm: AttemptId, agent: &Agent, reason: String) -> 
 }
 
 /// The order that an action gives.
-pub(super) fn carry_out(swarm: &Swarm, index: u32, act: Action) -> SwarmCommand {
+pub(super) fn carry_out(swarm: &Swarm, index: u32, act: &Action) -> SwarmCommand {
     let agent = &swarm.agents[index as usize];
     let (id, name) = (swarm.id.clone(), Arc::clone(&agent.name));
     let event = match act {
         Action::PublishData { topic, data } => {
+            let (topic, data) = (topic.clone(), data.clone());
             Event::DataPublished { swarm: id, number: swarm.workspace.last + 1, topic, author: name, data }
         }
-        Action::SendMessage { to, message_type, payload } => match resolve_addressee(swarm, agent, &to) {
+        Action::SendMessage { to, message_type, payload } => match resolve_addressee(swarm, agent, to) {
             Ok(receiver) => {
                 let (number, to) = (receiver.letters + 1, Arc::clone(&receiver.name));
-                let message = MemberMessage { number, from: name, to, kind: message_type, payload, person: false };
+                let (kind, payload) = (*message_type, payload.clone());
+                let message = MemberMessage { number, from: name, to, kind, payload, person: false };
                 Event::MessageSent { swarm: id, message }
             }
             Err(reason) => return refuse_action(id, agent, reason),
         },
         Action::RequestHelp { description, skills } => {
+            let (description, skills) = (description.clone(), skills.clone());
             Event::HelpRequested { swarm: id, agent: name, description, skills }
         }
-        Action::Done { response } => return lead::finish_agent(swarm, index, response),
-        Action::Operate(op) => return lead::operate(swarm, index, op),
+        Action::Done { response } => return lead::finish_agent(swarm, index, response.clone()),
+        Action::Operate(op) => return lead::operate(swarm, index, op.clone()),
         Action::Idle => Event::AgentIdled { swarm: id, agent: name },
         // Calls have a stage of their own.
         Action::ToolCall { tool, .. } => return refuse_action(id, agent, format!("tool `{tool}` was not called")),

@@ -63,7 +63,8 @@ fn describe_event(event: &Event) -> Option<(&Arc<str>, String)> {
         Content::Artifact { .. } => "(a long text)".to_owned(),
     };
     Some(match event {
-        Event::TurnEnded { turn, answer: Answer::Acts(Action::ToolCall { tool, params }), .. } => {
+        Event::TurnEnded { turn, answer: Answer::Acts(act), .. } => {
+            let Action::ToolCall { tool, params } = &**act else { return None };
             (&turn.agent, format!("calls {tool} {}", shown(params)))
         }
         Event::ToolEnded { turn, result, fault, .. } => {

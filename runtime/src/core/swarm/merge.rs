@@ -15,7 +15,7 @@ use super::decide::{SwarmCommand, record};
 use super::state::{AgentStage, Swarm, Team};
 use crate::types::approval::RequestKind;
 use crate::types::event::{Content, Event};
-use crate::types::swarm::{Action, TurnId};
+use crate::types::swarm::TurnId;
 use crate::types::team::{ItemState, MergeState, TeamOp};
 use crate::types::team_fact::TeamFact;
 
@@ -242,9 +242,8 @@ fn check_movable(swarm: &Swarm, name: &str) -> Result<(), String> {
 /// The worktree whose merge another one has to wait for.
 fn find_busy<'t>(swarm: &Swarm, team: &'t Team, name: &str, tree: &Worktree) -> Option<(&'t Arc<str>, &'t Worktree)> {
     team.worktrees.iter().find(|(other, busy)| {
-        let runs = swarm.agent(&busy.manager).is_some_and(
-            |manager| matches!(&manager.stage, AgentStage::Calling(Action::Operate(op), _) if op.merges()),
-        );
+        let runs =
+            swarm.agent(&busy.manager).is_some_and(|manager| manager.stage.git_call().is_some_and(TeamOp::merges));
         let is_open = matches!(busy.stage, TreeStage::Open(_) | TreeStage::Committed(_));
         ***other != *name && busy.into == tree.into && (runs || is_open)
     })
@@ -286,10 +285,7 @@ impl Swarm {
 
     /// What an agent asked for that Git carries out.
     pub(crate) fn find_git_call(&self, turn: &TurnId) -> Option<&TeamOp> {
-        match &self.agent(&turn.agent)?.stage {
-            AgentStage::Calling(Action::Operate(op), _) => Some(op),
-            _ => None,
-        }
+        self.agent(&turn.agent)?.stage.git_call()
     }
 
     /// The worktree that an agent merges.
@@ -375,7 +371,7 @@ impl Swarm {
         let result = format!("{note}{}", self.describe_authors(files));
         if to == MergeState::Committed {
             // The same operation goes on: its branch is to be moved.
-            let at_work = |stage: &AgentStage| matches!(stage, AgentStage::Calling(Action::Operate(_), _));
+            let at_work = |stage: &AgentStage| stage.git_call().is_some();
             if let Some(index) = self.find_in_stage(agent, at_work)
                 && let AgentStage::Calling(act, _) = self.agents[index as usize].stage.clone()
             {

@@ -75,7 +75,7 @@ pub(crate) fn operate_within(swarm: &Swarm, turn: &TurnId, act: &Action) -> Resu
     if !is_read && agent.operated.iter().take(agent.repeated as usize).any(|done| is_same(done, act)) {
         return Ok(Operated::Before);
     }
-    match carry_out(swarm, index, act.clone()) {
+    match carry_out(swarm, index, act) {
         SwarmCommand::Record(event) => match *event {
             Event::ActionRefused { reason, .. } => Err(reason),
             event => Ok(Operated::Record(Box::new(event))),

@@ -25,6 +25,7 @@ use super::driver::Driver;
 use super::eval::{At, render_failure, truncate_to_event};
 use super::{Input, store_content};
 use crate::core::graph::Key;
+use crate::core::swarm::state::AgentStage;
 use crate::core::swarm::{Swarm, SwarmCommand};
 use crate::io::executor::Role;
 use crate::io::input::SwarmInput;
@@ -448,9 +449,8 @@ impl Driver<'_> {
         if swarm.find_git_call(&turn).is_some() {
             return self.begin_git((step, attempt, key), &turn);
         }
-        let crate::core::swarm::state::AgentStage::Calling(Action::ToolCall { tool, params }, _) = &agent.stage else {
-            return Ok(());
-        };
+        let AgentStage::Calling(act, _) = &agent.stage else { return Ok(()) };
+        let Action::ToolCall { tool, params } = &**act else { return Ok(()) };
         let (tool, params) = (Arc::clone(tool), params.clone());
         let player = self.evaluator.player(swarm, &turn)?;
         let mut grant = self.build_grant(key, attempt, swarm, &turn, player)?;

@@ -1,5 +1,7 @@
 //! Approvals: an agent waits for one, and goes on with what was decided.
 
+use std::sync::Arc;
+
 use super::{AgentStage, Agreed, Swarm, Timer};
 use crate::types::approval::{Request, RequestKind, Verdict};
 use crate::types::swarm::Action;
@@ -10,16 +12,15 @@ impl Swarm {
     pub(crate) fn pause_for_approval(&mut self, request: &Request, at: u64) {
         let waits = |stage: &AgentStage| match request.wants {
             RequestKind::Tool { .. } => {
-                matches!(stage, AgentStage::Calling(..) | AgentStage::Acting(Action::Operate(TeamOp::Read { .. })))
+                matches!(stage, AgentStage::Calling(..))
+                    || matches!(stage.acting(), Some(Action::Operate(TeamOp::Read { .. })))
             }
             RequestKind::Spawn { .. } => {
-                matches!(
-                    stage,
-                    AgentStage::Helping(..) | AgentStage::Acting(Action::Operate(TeamOp::SpawnAgent { .. }))
-                )
+                matches!(stage, AgentStage::Helping(..))
+                    || matches!(stage.acting(), Some(Action::Operate(TeamOp::SpawnAgent { .. })))
             }
             RequestKind::Plan { .. } | RequestKind::Merge { .. } => {
-                matches!(stage, AgentStage::Acting(Action::Operate(_)))
+                stage.acting().and_then(Action::operation).is_some()
             }
             // Members start no tasks and do not stall, and agents help them, not people.
             RequestKind::Node { .. } | RequestKind::GoOn { .. } | RequestKind::Help { .. } => false,
@@ -28,7 +29,7 @@ impl Swarm {
         let agent = &self.agents[index as usize];
         let act = match agent.stage.clone() {
             AgentStage::Calling(act, _) => act,
-            AgentStage::Helping(description, skills) => Action::RequestHelp { description, skills },
+            AgentStage::Helping(description, skills) => Action::RequestHelp { description, skills }.into(),
             AgentStage::Acting(act) => act,
             _ => return,
         };
@@ -56,13 +57,16 @@ impl Swarm {
             return true;
         }
         agent.agreed = Some(Agreed { changed: verdict.arguments.is_some() });
-        let stage = match act {
-            Action::ToolCall { tool, params } => {
-                let params = verdict.arguments.clone().unwrap_or(params);
-                AgentStage::Calling(Action::ToolCall { tool, params }, false)
+        let stage = match (&*act, &verdict.arguments) {
+            (Action::ToolCall { tool, .. }, Some(params)) => {
+                let call = Action::ToolCall { tool: Arc::clone(tool), params: params.clone() };
+                AgentStage::Calling(call.into(), false)
             }
-            Action::RequestHelp { description, skills } => AgentStage::Helping(description, skills),
-            act => AgentStage::Acting(act),
+            (Action::ToolCall { .. }, None) => AgentStage::Calling(act, false),
+            (Action::RequestHelp { description, skills }, _) => {
+                AgentStage::Helping(description.clone(), skills.clone())
+            }
+            _ => AgentStage::Acting(act),
         };
         self.enter_stage(index, stage);
         true

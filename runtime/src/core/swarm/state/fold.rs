@@ -83,24 +83,21 @@ impl Swarm {
                 }
             }
             Event::ToolStarted { turn, .. } => {
-                if let Some(index) = self.find_current(turn)
-                    && let AgentStage::Calling(act, _)
-                    | AgentStage::Retrying(act, _)
-                    | AgentStage::Acting(act @ Action::Operate(_)) = self.agents[index as usize].stage.clone()
-                {
+                let Some(index) = self.find_current(turn) else { return };
+                let called = match &self.agents[index as usize].stage {
+                    AgentStage::Calling(act, _) | AgentStage::Retrying(act, _) => Some(Arc::clone(act)),
+                    AgentStage::Acting(act) if act.operation().is_some() => Some(Arc::clone(act)),
+                    _ => None,
+                };
+                if let Some(act) = called {
                     self.enter_stage(index, AgentStage::Calling(act, true));
                 }
             }
             Event::ToolEnded { turn, result, fault, .. } => self.tool_ended(turn, result, *fault, at),
             Event::ActionRefused { agent, reason, .. } => {
                 let wanted = |stage: &AgentStage| {
-                    matches!(
-                        stage,
-                        AgentStage::Acting(_)
-                            | AgentStage::Helping(..)
-                            | AgentStage::Denied(..)
-                            | AgentStage::Calling(Action::Operate(_), _)
-                    )
+                    matches!(stage, AgentStage::Acting(_) | AgentStage::Helping(..) | AgentStage::Denied(..))
+                        || stage.git_call().is_some()
                 };
                 if let Some(index) = self.find_in_stage(agent, wanted) {
                     let was_git = matches!(self.agents[index as usize].stage, AgentStage::Calling(..));
@@ -111,7 +108,7 @@ impl Swarm {
                 }
             }
             Event::AgentIdled { agent, .. } => {
-                if let Some(index) = self.find_in_stage(agent, |stage| *stage == AgentStage::Acting(Action::Idle)) {
+                if let Some(index) = self.find_in_stage(agent, |stage| stage.acting() == Some(&Action::Idle)) {
                     let operated = !self.agents[index as usize].operated.is_empty();
                     self.finish_action(index, None, operated);
                     // What came while it was asked is what it would wait for.
@@ -126,7 +123,7 @@ impl Swarm {
                 }
             }
             Event::HelpRequested { agent, description, skills, .. } => {
-                let asks = |stage: &AgentStage| matches!(stage, AgentStage::Acting(Action::RequestHelp { .. }));
+                let asks = |stage: &AgentStage| matches!(stage.acting(), Some(Action::RequestHelp { .. }));
                 if let Some(index) = self.find_in_stage(agent, asks) {
                     self.enter_stage(index, AgentStage::Helping(description.clone(), skills.clone()));
                 }
@@ -280,7 +277,7 @@ impl Swarm {
             let result = Content::Text("the supervisor has answered: see the inbox".to_owned());
             return self.finish_action(asker, Some(result), false);
         }
-        let writes = |stage: &AgentStage| matches!(stage, AgentStage::Acting(Action::SendMessage { .. }));
+        let writes = |stage: &AgentStage| matches!(stage.acting(), Some(Action::SendMessage { .. }));
         if let Some(from) = self.find_in_stage(&sent.from, writes) {
             self.agents[from as usize].sent += 1;
             self.coordinator_acted(&sent.from);
@@ -298,7 +295,7 @@ impl Swarm {
         if entries.len() > self.rules.per_topic as usize {
             entries.pop_front();
         }
-        let publishes = |stage: &AgentStage| matches!(stage, AgentStage::Acting(Action::PublishData { .. }));
+        let publishes = |stage: &AgentStage| matches!(stage.acting(), Some(Action::PublishData { .. }));
         if let Some(index) = self.find_in_stage(author, publishes) {
             self.finish_action(index, None, self.rules.is_progress(true, false));
         }
@@ -356,17 +353,17 @@ impl Swarm {
             Answer::Acts(act) => {
                 (agent.repair, agent.failures) = (None, 0);
                 // No turn would read the result of an action in the last iteration: it is not carried out.
-                if !matches!(act, Action::Done { .. } | Action::Operate(_)) && agent.iteration >= last {
-                    agent.history.push(Past { iteration: agent.iteration, act: Some(act.clone()), result: None });
+                if !matches!(**act, Action::Done { .. } | Action::Operate(_)) && agent.iteration >= last {
+                    agent.history.push(Past { iteration: agent.iteration, act: Some(Arc::clone(act)), result: None });
                     return self.enter_stage(index, AgentStage::Ending(End::Exhausted, None));
                 }
                 agent.attempt = 1;
-                match act {
+                match **act {
                     Action::ToolCall { .. } => {
                         agent.quiet = 0;
-                        self.enter_stage(index, AgentStage::Calling(act.clone(), false));
+                        self.enter_stage(index, AgentStage::Calling(Arc::clone(act), false));
                     }
-                    _ => self.enter_stage(index, AgentStage::Acting(act.clone())),
+                    _ => self.enter_stage(index, AgentStage::Acting(Arc::clone(act))),
                 }
             }
             // Once in an iteration: a second invalid answer ends it without an action.
@@ -408,10 +405,10 @@ impl Swarm {
 
     fn tool_ended(&mut self, turn: &TurnId, result: &Content, fault: Option<Fault>, at: u64) {
         let Some(index) = self.find_current(turn) else { return };
-        let (AgentStage::Calling(act, _) | AgentStage::Denied(act @ Action::ToolCall { .. }, _)) =
-            self.agents[index as usize].stage.clone()
-        else {
-            return;
+        let act = match &self.agents[index as usize].stage {
+            AgentStage::Calling(act, _) => Arc::clone(act),
+            AgentStage::Denied(act, _) if matches!(**act, Action::ToolCall { .. }) => Arc::clone(act),
+            _ => return,
         };
         let agent = &mut self.agents[index as usize];
         match fault {
@@ -444,15 +441,14 @@ impl Swarm {
     /// What an agent wanted was carried out, or refused.
     pub(super) fn finish_action(&mut self, index: u32, result: Option<Content>, progress: bool) {
         let act = match &self.agents[index as usize].stage {
-            AgentStage::Acting(act) | AgentStage::Denied(act, _) | AgentStage::Calling(act @ Action::Operate(_), _) => {
-                Some(act.clone())
-            }
+            AgentStage::Acting(act) | AgentStage::Denied(act, _) => Some(Arc::clone(act)),
+            AgentStage::Calling(act, _) if act.operation().is_some() => Some(Arc::clone(act)),
             AgentStage::Helping(description, skills) => {
-                Some(Action::RequestHelp { description: description.clone(), skills: skills.clone() })
+                Some(Action::RequestHelp { description: description.clone(), skills: skills.clone() }.into())
             }
             AgentStage::Informed(helper) => {
                 let description = Content::Text(format!("{helper} helps"));
-                Some(Action::RequestHelp { description, skills: Vec::new() })
+                Some(Action::RequestHelp { description, skills: Vec::new() }.into())
             }
             _ => None,
         };
@@ -460,7 +456,7 @@ impl Swarm {
     }
 
     /// An iteration is over.
-    fn came_to(&mut self, index: u32, act: Option<Action>, result: Option<Content>, progress: bool) {
+    fn came_to(&mut self, index: u32, act: Option<Arc<Action>>, result: Option<Content>, progress: bool) {
         let agent = &mut self.agents[index as usize];
         agent.quiet = if progress { 0 } else { agent.quiet + 1 };
         let refused = result.is_some() && !progress;
@@ -476,7 +472,7 @@ impl Swarm {
         } else if agent.iteration > self.rules.limits.iterations {
             AgentStage::Ending(End::Exhausted, None)
         } else if self.team.is_some() {
-            self.next_team_stage(index, act.as_ref(), refused, operated)
+            self.next_team_stage(index, act.as_deref(), refused, operated)
         } else {
             AgentStage::Ready
         };

@@ -21,6 +21,7 @@ use super::rules::Rules;
 use crate::core::snapshot::FromPlan;
 use crate::types::event::{AttemptId, Content, Reserved};
 use crate::types::swarm::{Action, End, Part, Phase, Purpose, TurnId};
+use crate::types::team::TeamOp;
 use crate::types::usage::{Usage, sum};
 
 pub(crate) use mailbox::QueuedMessage;
@@ -158,15 +159,15 @@ pub(crate) enum AgentStage {
     /// Its model could not be asked; again at this time.
     Resting(u64),
     /// The driver has to carry out what it wants.
-    Acting(Action),
+    Acting(Arc<Action>),
     /// Its tool is called, or is to be. The call, and whether that was ordered.
-    Calling(Action, bool),
+    Calling(Arc<Action>, bool),
     /// Its tool failed for what may pass; again at this time.
-    Retrying(Action, u64),
+    Retrying(Arc<Action>, u64),
     /// It waits for an approval: the number of the request, and since when it waits.
-    Pending(Action, u32, u64),
+    Pending(Arc<Action>, u32, u64),
     /// What it wants was denied, and why: the driver has to record that.
-    Denied(Action, String),
+    Denied(Arc<Action>, String),
     /// The supervisor looks at its request for help.
     Helping(Content, Vec<String>),
     /// It has a helper, and has to receive that news.
@@ -177,6 +178,24 @@ pub(crate) enum AgentStage {
     Ending(End, Option<String>),
     /// It is done.
     Done,
+}
+
+impl AgentStage {
+    /// What the driver has to carry out, where this is that.
+    pub(crate) fn acting(&self) -> Option<&Action> {
+        match self {
+            AgentStage::Acting(act) => Some(act),
+            _ => None,
+        }
+    }
+
+    /// The operation of a team that is being carried out by Git, as calls of tools are.
+    pub(crate) fn git_call(&self) -> Option<&TeamOp> {
+        match self {
+            AgentStage::Calling(act, _) => act.operation(),
+            _ => None,
+        }
+    }
 }
 
 /// How an agent ended.
@@ -192,7 +211,7 @@ pub(crate) struct Ended {
 pub(crate) struct Past {
     pub(crate) iteration: u32,
     /// What was done; none where the answer was no action.
-    pub(crate) act: Option<Action>,
+    pub(crate) act: Option<Arc<Action>>,
     /// Its result, if that is not in the action.
     pub(crate) result: Option<Content>,
 }

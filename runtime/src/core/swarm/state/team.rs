@@ -190,7 +190,7 @@ impl Swarm {
             }
             TeamFact::AgentCompleted { agent, response, .. } => {
                 let Some(index) =
-                    self.find_in_stage(agent, |stage| matches!(stage, AgentStage::Acting(Action::Done { .. })))
+                    self.find_in_stage(agent, |stage| matches!(stage.acting(), Some(Action::Done { .. })))
                 else {
                     return;
                 };
@@ -583,10 +583,8 @@ impl Swarm {
 }
 
 fn is_operating(stage: &AgentStage) -> bool {
-    matches!(
-        stage,
-        AgentStage::Acting(Action::Operate(_))
-            | AgentStage::Denied(Action::Operate(_), _)
-            | AgentStage::Calling(Action::Operate(_), _)
-    )
+    match stage {
+        AgentStage::Acting(act) | AgentStage::Denied(act, _) | AgentStage::Calling(act, _) => act.operation().is_some(),
+        _ => false,
+    }
 }

@@ -183,7 +183,7 @@ fn no_fact_of_hostile_agents_is_longer_than_a_line_of_the_journal() {
         for answer in answers {
             let Some(act) = act(answer) else { continue };
             read += 1;
-            events.push(ended(Answer::Acts(act.clone())));
+            events.push(ended(Answer::Acts(act.clone().into())));
             let follows = match act {
                 Action::ToolCall { tool, .. } => Event::ToolStarted { swarm: swarm(), turn: turn(), tool },
                 Action::PublishData { topic, data } => {
@@ -301,8 +301,13 @@ fn weight(agent: &Agent) -> usize {
     };
     let letters =
         |letters: &mut dyn Iterator<Item = &QueuedMessage>| letters.map(|letter| text(&letter.payload)).sum::<usize>();
-    let past: usize =
-        agent.history.iter().map(|past| past.act.as_ref().map_or(0, act) + past.result.as_ref().map_or(0, text)).sum();
+    // What an action holds in the heap, with the counts of those that share it.
+    let act = |shared: &Action| size_of::<Action>() + 16 + act(shared);
+    let past: usize = agent
+        .history
+        .iter()
+        .map(|past| past.act.as_deref().map_or(0, act) + past.result.as_ref().map_or(0, text))
+        .sum();
     let stage = match &agent.stage {
         AgentStage::Acting(wanted) | AgentStage::Calling(wanted, _) | AgentStage::Retrying(wanted, _) => act(wanted),
         _ => 0,

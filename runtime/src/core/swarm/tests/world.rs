@@ -251,9 +251,8 @@ impl World {
             }
             SwarmCommand::Call(turn) => {
                 let agent = self.swarm.agent(&turn.agent).expect("the caller is there");
-                let AgentStage::Calling(Action::ToolCall { tool, .. }, true) = &agent.stage else {
-                    panic!("{} does not call", turn.agent)
-                };
+                let AgentStage::Calling(act, true) = &agent.stage else { panic!("{} does not call", turn.agent) };
+                let Action::ToolCall { tool, .. } = &**act else { panic!("{} calls no tool", turn.agent) };
                 let tool = Arc::clone(tool);
                 if *tool == *"gated" && agent.agreed.is_none() {
                     let wants = RequestKind::Tool {
@@ -476,7 +475,7 @@ fn answer(text: &str) -> Answer {
     let text_of = |words: &str| Content::Text(words.to_owned());
     let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
     let (second, last) = rest.split_once(' ').unwrap_or((rest, ""));
-    Answer::Acts(match first {
+    let act = match first {
         "tool" => Action::ToolCall { tool: second.into(), params: text_of("{}") },
         "publish" => Action::PublishData { topic: second.into(), data: text_of(last) },
         "send" => {
@@ -512,5 +511,6 @@ fn answer(text: &str) -> Answer {
             assert!(transient.parse::<u32>().is_ok(), "`{text}` is an answer");
             return failed(transient, Fault::Transient { after_ms: 0 });
         }
-    })
+    };
+    Answer::Acts(act.into())
 }

@@ -78,7 +78,7 @@ impl Evaluator<'_> {
             Ok(reply) => match turn.purpose {
                 // What it says after its work by tools is no action.
                 Purpose::Act if swarm.may_end_silently(&turn.agent) && !reply.text.contains("\"action\"") => {
-                    Answer::Acts(Action::Idle)
+                    Answer::Acts(Action::Idle.into())
                 }
                 Purpose::Act => {
                     let repaired = swarm.agent(&turn.agent).is_some_and(|agent| agent.repair.is_some());
@@ -174,7 +174,7 @@ impl Evaluator<'_> {
         past: &crate::core::swarm::state::Past,
     ) -> Result<(u32, String, String), Failure> {
         let result = past.result.as_ref().map(|result| self.load_text(result)).transpose()?;
-        let (label, text) = match &past.act {
+        let (label, text) = match past.act.as_deref() {
             None => ("invalid answer".to_owned(), String::new()),
             Some(Action::ToolCall { tool, .. }) => (format!("tool_call:{tool}"), String::new()),
             Some(Action::PublishData { topic, data }) => {
@@ -320,7 +320,7 @@ fn parse_action(reply: Reply, repaired: bool, (tools, part): (Option<&[chat::Too
         Err(wrong) => return Answer::Invalid(truncate_to_event(&wrong)),
     };
     to_action(action, repaired, tools, made)
-        .map_or_else(|wrong| Answer::Invalid(truncate_to_event(&wrong)), Answer::Acts)
+        .map_or_else(|wrong| Answer::Invalid(truncate_to_event(&wrong)), |act| Answer::Acts(act.into()))
 }
 
 /// An action with its texts stored.

@@ -93,7 +93,8 @@ impl Driver<'_> {
     /// What the call of an agent changes that writes a file by the tool of the runner; none where it is another call.
     pub(super) fn find_written_file(&self, (attempt, key): (u32, Key), turn: &TurnId) -> Option<Touch> {
         let agent = self.state.swarm(key, attempt).filter(|swarm| swarm.team.is_some())?.agent(&turn.agent)?;
-        let AgentStage::Calling(Action::ToolCall { tool, params }, _) = &agent.stage else { return None };
+        let AgentStage::Calling(act, _) = &agent.stage else { return None };
+        let Action::ToolCall { tool, params } = &**act else { return None };
         let arguments = (**tool == *FILE_WRITE).then(|| self.evaluator.load_text(params).ok()).flatten()?;
         let mut touch = locate_edit(&read_edit(&arguments)?, Path::new("/"))?;
         touch.diff = self.services.tools.beginning(&touch.diff, touch.diff.len());
