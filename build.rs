@@ -1,5 +1,6 @@
-//! Links `swarmc-shim` for a fixed address where it is linked dynamically: there is one for each agent that runs, and what
-//! has to be adapted to an address is a copy of its own in the memory of each.
+//! Links the programs for a fixed address where they are linked dynamically. The vtables of `swarmc` are 250,000 addresses:
+//! adapting them to an address that the system chooses took a third of a run of one short step, and each start has a copy of
+//! its own in memory, as has each `swarmc-shim`, of which there is one for every agent that runs.
 
 use std::env;
 
@@ -8,6 +9,6 @@ fn main() {
     let is = |variable: &str, value: &str| env::var(variable).is_ok_and(|found| found == value);
     let is_static = env::var("CARGO_CFG_TARGET_FEATURE").is_ok_and(|all| all.split(',').any(|one| one == "crt-static"));
     if is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ENV", "gnu") && !is_static {
-        println!("cargo:rustc-link-arg-bin=swarmc-shim=-no-pie");
+        println!("cargo:rustc-link-arg-bins=-no-pie");
     }
 }
