@@ -1,6 +1,8 @@
 //! `swarmc lsp`: the language server, over the files that `swarmc check` sees.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 use miette::miette;
@@ -19,12 +21,27 @@ use crate::plan;
 use crate::prompt_preview;
 use crate::terminal::Paint;
 
+/// How long the allocator keeps memory that is free, in milliseconds; by default a second, which is more than a check takes.
+const PURGE_DELAY: &str = "MIMALLOC_PURGE_DELAY";
+
 pub(crate) fn exec(_: &Lsp) -> miette::Result<Exit> {
+    return_free_memory();
     match swarmc_lsp::serve(Arc::new(Disk { runs: Arc::default() })) {
         Ok(swarmc_lsp::Exit::Clean) => Ok(Exit::Done),
         // The protocol asks for 1.
         Ok(swarmc_lsp::Exit::Abrupt) => Ok(Exit::Spec),
         Err(error) => Err(miette!(help = "the language server is started by an editor", "not the protocol: {error}")),
+    }
+}
+
+/// Has the allocator return what is free at once: a server lives for days, and most of what a check takes is free behind it.
+/// The allocator reads its settings ahead of `main`, so the program takes its own place.
+fn return_free_memory() {
+    if std::env::var_os(PURGE_DELAY).is_none()
+        && let Ok(program) = std::env::current_exe()
+    {
+        // It returns where it fails. The server works without, and takes more memory.
+        let _ = Command::new(program).args(std::env::args_os().skip(1)).env(PURGE_DELAY, "0").exec();
     }
 }
 

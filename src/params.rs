@@ -122,14 +122,15 @@ fn parse_value(param: &Param, types: &BTreeMap<String, Schema>, text: &str, curr
 /// The text of a file with values, which is of a bounded size.
 fn read_text(file: &Path) -> Result<String, String> {
     let shown = file.display();
-    let failed = |error| format!("cannot read `{shown}`: {error}");
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     // The length that a pipe reports is 0, so the limit holds for what is read.
-    let read = File::open(file).and_then(|file| file.take(MAX_FILE + 1).read_to_string(&mut text)).map_err(failed)?;
-    match read as u64 > MAX_FILE {
-        true => Err(format!("`{shown}` is larger than 16 MiB")),
-        false => Ok(text),
+    File::open(file)
+        .and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes))
+        .map_err(|error| format!("cannot read `{shown}`: {error}"))?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(format!("`{shown}` is larger than 16 MiB"));
     }
+    String::from_utf8(bytes).map_err(|error| format!("cannot read `{shown}`: {error}"))
 }
 
 fn parse_path(name: &str, text: &str, current: &Path, what: &str, fits: fn(&Path) -> bool) -> Result<String, String> {

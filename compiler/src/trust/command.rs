@@ -330,10 +330,9 @@ fn is_deploy_script(path: &str) -> bool {
 
 /// `rm -rf`, except of build folders and temporary files.
 fn is_recursive_force(simple: &Simple) -> bool {
-    let is_set = |long: &str, short: [char; 2]| {
-        simple
-            .arguments()
-            .any(|word| word == long || (word.starts_with('-') && !word.starts_with("--") && word.contains(short)))
+    let is_set = |long: &str, short: &[char]| {
+        let is_short = |word: &str| word.starts_with('-') && !word.starts_with("--") && word.contains(short);
+        simple.arguments().any(|word| word == long || is_short(word))
     };
     let made = |path: &str| {
         let path = path.trim_start_matches("./").trim_end_matches('/');
@@ -345,7 +344,7 @@ fn is_recursive_force(simple: &Simple) -> bool {
                 "target" | "dist" | "build" | "out" | "tmp" | "node_modules" | ".cache" | "coverage" | "__pycache__"
             )
     };
-    is_set("--recursive", ['r', 'R']) && is_set("--force", ['f', 'f']) && !simple.operands().all(made)
+    is_set("--recursive", &['r', 'R']) && is_set("--force", &['f']) && !simple.operands().all(made)
 }
 
 /// Whether it prints every variable, or the one of this name.
