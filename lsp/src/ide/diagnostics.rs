@@ -62,7 +62,7 @@ pub fn collect_diagnostics(snapshot: &Snapshot) -> Problems {
 pub fn tell_diagnostics(snapshot: &Snapshot, tell: &mut dyn FnMut(Problems)) {
     let rules = snapshot.rules();
     let specs: Vec<&str> = snapshot.specs().collect();
-    // Of the spec that is worked out last the problems are told early, and with them those of all others.
+    // This spec reports its problems before its analysis ends. The other specs are analyzed by then, so one call reports all.
     let last = specs.iter().rposition(|spec| !snapshot.is_analyzed(spec));
     let of = |index: usize| {
         let analysis = snapshot.analysis(specs[index]).filter(|analysis| analysis.kind == Kind::Spec);
