@@ -51,11 +51,7 @@ pub(crate) async fn run_held_process(
     let failed = |error: io::Error| format!("`swarmc shim` cannot hold its process: {error}");
     let former = if hold.rejoins { find_former(hold) } else { Former::None };
     let (stream, first, child) = match former {
-        Former::Ended(exit) => {
-            // Whatever is wrong with its files: it cannot be read to its end any more.
-            let cut = |_| Ok(End { cause: Cause::Cut, exit: -1, signal: None });
-            return read_ended(hold, &exit, sink).unwrap_or_else(cut);
-        }
+        Former::Ended(exit) => return read_ended(hold, exit, sink),
         Former::Lost => return Ok(End { cause: Cause::Lost(LOST), exit: -1, signal: None }),
         Former::Lives(stream) => (stream, render_line(&FromRunner::Hello { epoch: hold.epoch }), None),
         Former::None => {
@@ -135,10 +131,18 @@ fn find_former(hold: &Hold) -> Former {
 }
 
 /// Reads a process that ended while no runner was there.
-fn read_ended(hold: &Hold, exit: &Exit, sink: &mut dyn Sink) -> io::Result<Result<End, String>> {
-    if let Some(message) = &exit.refused {
-        return Ok(Err(message.clone()));
+///
+/// # Errors
+/// It could not be started: says why.
+pub(super) fn read_ended(hold: &Hold, mut exit: Exit, sink: &mut dyn Sink) -> Result<End, String> {
+    if let Some(message) = exit.refused.take() {
+        return Err(message);
     }
+    // Whatever is wrong with its files: it cannot be read to its end any more.
+    Ok(read_streams(hold, &exit, sink).unwrap_or(End { cause: Cause::Cut, exit: -1, signal: None }))
+}
+
+fn read_streams(hold: &Hold, exit: &Exit, sink: &mut dyn Sink) -> io::Result<End> {
     let mut reader = Reader::open(&hold.folder, exit.came)?;
     let mut has_reported = false;
     loop {
@@ -159,7 +163,7 @@ fn read_ended(hold: &Hold, exit: &Exit, sink: &mut dyn Sink) -> io::Result<Resul
         EndCause::Orphaned | EndCause::Idle | EndCause::Timeout if has_reported => Cause::Reported,
         cause => cause.as_cause().unwrap_or(Cause::Cancelled),
     };
-    Ok(Ok(End { cause, exit: exit.exit, signal: exit.signal }))
+    Ok(End { cause, exit: exit.exit, signal: exit.signal })
 }
 
 /// How the process ended that is held in a folder; none while it lives, and where it is not known.
@@ -252,4 +256,69 @@ pub(super) fn spawn_shim(program: &Path, folder: &Path, connection: &OwnedFd) ->
 
 fn absolute(directory: &Path) -> std::path::PathBuf {
     std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+    use std::thread;
+
+    use super::*;
+    use crate::types::event::Process;
+
+    /// What was read of standard output, and whether that was said to be all that came before.
+    #[derive(Default)]
+    struct Seen(String, bool);
+
+    impl Sink for Seen {
+        fn stdout(&mut self, bytes: &[u8]) -> bool {
+            self.0.push_str(std::str::from_utf8(bytes).expect("it is text"));
+            false
+        }
+        fn stderr(&mut self, _: &[u8]) {}
+        fn report_alive(&mut self, _: Process) {}
+        fn due(&self) -> Option<Instant> {
+            None
+        }
+        fn tick(&mut self, _: Instant) {}
+        fn caught_up(&mut self) {
+            self.1 = true;
+        }
+    }
+
+    #[test]
+    fn a_process_that_ends_as_its_runner_comes_back_is_read_whole() {
+        let run = tempfile::tempdir().expect("a folder");
+        let folder = run.path().join("0");
+        fs::create_dir(&folder).expect("a folder can be made");
+        let hold = Hold {
+            run: run.path().to_owned(),
+            folder: folder.clone(),
+            orphan_limit: Duration::from_secs(60),
+            epoch: 1,
+            rejoins: true,
+            remote: None,
+        };
+        let listener = UnixListener::bind(socket_path(&folder)).expect("it can listen");
+        // A shim whose program has ended: it takes a connection no more, and its file says how.
+        let shim = thread::spawn(move || {
+            let (stream, _) = listener.accept().expect("the runner comes");
+            fs::write(folder.join("out"), "all of it").expect("it can be written");
+            fs::write(folder.join("err"), "").expect("it can be written");
+            let exit =
+                Exit { cause: EndCause::Exit, exit: 3, signal: None, refused: None, came: [9, 0], boot: boot_id() };
+            fs::write(folder.join("exit"), serde_json::to_string(&exit).expect("it is JSON"))
+                .expect("it can be written");
+            drop(stream);
+        });
+        let poller = Poller::new().expect("the system has room");
+        let launch = Launch { argv: &[], environment: &[], directory: run.path(), stdin: None, install: None };
+        let limits = Limits { deadline: None, idle: None, grace: Duration::ZERO };
+        let mut seen = Seen::default();
+        let cancel = Cancel::default();
+        let end = poller.block_on(run_held_process(&poller, &launch, limits, &cancel, &mut seen, &hold));
+        shim.join().expect("it has not failed");
+        let end = end.expect("it was started");
+        assert_eq!((end.cause, end.exit, &*seen.0, seen.1), (Cause::Exit, 3, "all of it", true));
+    }
 }

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::process::{Pid, Signal};
 
-use super::attach::{LOST, STUCK, read_exit};
+use super::attach::{LOST, STUCK, read_ended, read_exit};
 use super::reader::{Reader, is_cut};
 use super::{EndCause, Exit, FromRunner, FromShim, Hold, Living};
 use crate::io::event_loop::{Interest, Registered};
@@ -136,6 +136,8 @@ impl<'e> Following<'e> {
             if is_over {
                 // It may have ended between its file and its word.
                 match read_exit(&hold.folder) {
+                    // It had ended when this runner came: its shim listened still, and accepted no connection.
+                    Some(exit) if self.reader.is_none() => return read_ended(hold, exit, sink),
                     Some(exit) => {
                         self.came = exit.came;
                         self.ended = Some(exit);
