@@ -6,6 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -454,10 +455,18 @@ fn clone(folder: &Path, name: &str) {
     git(folder, &["clone", "--quiet", "origin", name]);
 }
 
-/// Ports that are free, and differ.
+/// Ports that nothing listens on, each given out once. They are below those that systems give to connections (from 32768 on
+/// Linux): one of those could be taken before the program of a test listens on it.
 pub(super) fn free_ports(count: usize) -> Vec<u16> {
-    let listeners: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port is free")).collect();
-    listeners.iter().map(|listener| listener.local_addr().expect("it has an address").port()).collect()
+    const FIRST: u32 = 12_000;
+    const PORTS: u32 = 20_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Two processes of tests begin at different ports.
+    let begin = std::process::id().wrapping_mul(101);
+    let candidates =
+        std::iter::repeat_with(|| begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % PORTS + FIRST);
+    let ports = candidates.filter_map(|port| u16::try_from(port).ok());
+    ports.filter(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok()).take(count).collect()
 }
 
 /// What `tests/install-engine` has installed.
