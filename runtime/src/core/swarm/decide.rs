@@ -164,7 +164,8 @@ fn decide_agents(swarm: &mut Swarm, now: u64) -> Option<SwarmCommand> {
 }
 
 fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<SwarmCommand> {
-    let (id, rules) = (swarm.id.clone(), Arc::clone(&swarm.rules));
+    let id = swarm.id.clone();
+    let (ttl_ms, is_team) = (swarm.rules.ttl_ms, swarm.rules.coordinator.is_some());
     let may_begin = matches!(swarm.agents[index as usize].stage, AgentStage::Ready);
     let begins = may_begin.then(|| lead::begin_item(swarm, index)).flatten();
     let agent = &mut swarm.agents[index as usize];
@@ -172,11 +173,11 @@ fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<SwarmCommand>
     let order = match &agent.stage {
         AgentStage::Ready if agent.began.is_none() => record(Event::AgentStarted { swarm: id, agent: name }),
         AgentStage::Ready => {
-            while agent.mailbox.front().is_some_and(|letter| letter.is_expired(rules.ttl_ms, now)) {
+            while agent.mailbox.front().is_some_and(|letter| letter.is_expired(ttl_ms, now)) {
                 agent.mailbox.pop_front();
             }
             // What comes while a turn is repeated waits for the next iteration.
-            let taken = if rules.coordinator.is_some() { lead::TAKEN.saturating_sub(agent.inbox.len()) } else { 1 };
+            let taken = if is_team { lead::TAKEN.saturating_sub(agent.inbox.len()) } else { 1 };
             let taken = agent.mailbox.len().min(taken);
             let letter = taken.checked_sub(1).map(|last| &agent.mailbox[last]).filter(|_| agent.attempt == 1);
             match letter {

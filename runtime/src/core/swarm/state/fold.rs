@@ -258,9 +258,10 @@ impl Swarm {
                 posted: false,
                 left_out: 0,
             });
-            let stage = receiver.stage.clone();
-            let wakes = receiver.mailbox.back().cloned().is_some_and(|message| self.wakes(&message));
-            if wakes && matches!(stage, AgentStage::Idle | AgentStage::Waiting) {
+            let receiver = &self.agents[to as usize];
+            if matches!(receiver.stage, AgentStage::Idle | AgentStage::Waiting)
+                && receiver.mailbox.back().is_some_and(|message| self.wakes(message))
+            {
                 self.enter_stage(to, AgentStage::Ready);
             }
         }

@@ -15,6 +15,7 @@ mod team;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::rules::Rules;
@@ -47,7 +48,8 @@ pub struct Swarm {
     /// How many places of the roster are taken.
     pub(crate) placed: u32,
     pub(crate) agents: Vec<Agent>,
-    pub(crate) names: BTreeMap<Arc<str>, u32>,
+    /// Each event finds its agents here.
+    pub(crate) names: FxHashMap<Arc<str>, u32>,
     pub(crate) workspace: Workspace,
     /// The supervisor's own turn.
     pub(crate) lead: Lead,
@@ -180,7 +182,39 @@ pub(crate) enum AgentStage {
     Done,
 }
 
+/// Where an agent waits for a decision.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Queue {
+    /// There is something to do at once.
+    AtOnce,
+    /// It may begin a turn.
+    Ready,
+    /// Nothing is to be decided.
+    None,
+}
+
 impl AgentStage {
+    fn queue(&self) -> Queue {
+        match self {
+            AgentStage::Ready => Queue::Ready,
+            AgentStage::Acting(_)
+            | AgentStage::Calling(_, false)
+            | AgentStage::Helping(..)
+            | AgentStage::Denied(..)
+            | AgentStage::Informed(_)
+            | AgentStage::Ending(..) => Queue::AtOnce,
+            AgentStage::Waiting
+            | AgentStage::Ordered
+            | AgentStage::Asking
+            | AgentStage::Resting(_)
+            | AgentStage::Calling(_, true)
+            | AgentStage::Retrying(..)
+            | AgentStage::Pending(..)
+            | AgentStage::Idle
+            | AgentStage::Done => Queue::None,
+        }
+    }
+
     /// What the driver has to carry out, where this is that.
     pub(crate) fn acting(&self) -> Option<&Action> {
         match self {
@@ -296,6 +330,16 @@ pub(super) struct MemberQueues {
     pub(super) finishing: bool,
 }
 
+impl MemberQueues {
+    fn queue_mut(&mut self, queue: Queue) -> Option<&mut BTreeSet<u32>> {
+        match queue {
+            Queue::AtOnce => Some(&mut self.agents),
+            Queue::Ready => Some(&mut self.ready),
+            Queue::None => None,
+        }
+    }
+}
+
 /// The agent or lead of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub(super) enum Timer {
@@ -324,7 +368,7 @@ impl Swarm {
             split: false,
             placed: 0,
             agents: Vec::new(),
-            names: BTreeMap::new(),
+            names: FxHashMap::default(),
             workspace: Workspace::default(),
             lead: Lead::default(),
             merged: None,
@@ -442,43 +486,24 @@ impl Swarm {
             AgentStage::Resting(due) | AgentStage::Retrying(_, due) => {
                 self.agenda.timers.insert((*due, Timer::Again(index)));
             }
-            AgentStage::Ordered | AgentStage::Asking | AgentStage::Calling(_, true) | AgentStage::Pending(..) => {}
             AgentStage::Done => {
                 self.agenda.done += 1;
                 if let Some(deadline) = agent.began.map(|began| began.saturating_add(self.rules.limits.timeout_ms)) {
                     self.agenda.timers.remove(&(deadline, Timer::Deadline(index)));
                 }
             }
-            AgentStage::Ready
-            | AgentStage::Acting(_)
-            | AgentStage::Calling(_, false)
-            | AgentStage::Helping(..)
-            | AgentStage::Denied(..)
-            | AgentStage::Informed(_)
-            | AgentStage::Ending(..) => {}
+            _ => {}
         }
-        let is_ready = stage == AgentStage::Ready;
-        let to_do = !matches!(
-            stage,
-            AgentStage::Ready
-                | AgentStage::Idle
-                | AgentStage::Waiting
-                | AgentStage::Resting(_)
-                | AgentStage::Retrying(..)
-                | AgentStage::Ordered
-                | AgentStage::Asking
-                | AgentStage::Calling(_, true)
-                | AgentStage::Pending(..)
-                | AgentStage::Done
-        );
-        match to_do {
-            true => self.agenda.agents.insert(index),
-            false => self.agenda.agents.remove(&index),
-        };
-        match is_ready {
-            true => self.agenda.ready.insert(index),
-            false => self.agenda.ready.remove(&index),
-        };
+        // A stage that has a queue enters it anew: the decision that led to it has taken the agent out.
+        let (before, after) = (agent.stage.queue(), stage.queue());
+        if before != after
+            && let Some(queue) = self.agenda.queue_mut(before)
+        {
+            queue.remove(&index);
+        }
+        if let Some(queue) = self.agenda.queue_mut(after) {
+            queue.insert(index);
+        }
         agent.stage = stage;
     }
 }
