@@ -139,12 +139,11 @@ impl State {
 
     /// The step that receives what is sent to a name in an activation, where it is under way.
     pub(crate) fn receiver(&self, scope: u32, spot: StepRef) -> Option<Key> {
-        let mut way = vec![spot];
-        while let Some(parent) = self.graph.region(way[way.len() - 1].region).parent {
-            way.push(parent);
-        }
+        let around = |spot: StepRef| self.graph.region(spot.region).parent;
+        // The loops around it, the innermost first.
+        let loops: Vec<StepRef> = std::iter::successors(around(spot), |&parent| around(parent)).collect();
         let mut frame = scope;
-        for around in way.iter().skip(1).rev() {
+        for around in loops.iter().rev() {
             match self.frame(frame).steps.get(around.step as usize)?.inner.as_deref() {
                 Some(Inner::Frame(inner)) => frame = *inner,
                 _ => return None,

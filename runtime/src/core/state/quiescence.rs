@@ -77,9 +77,10 @@ impl State {
     /// The status of a step may have changed: updates the steps and groups that depend on it.
     pub(super) fn update_standing(&mut self, key: Key) {
         let graph = Arc::clone(&self.graph);
-        // A list and no recursion: the chain of steps that depend on each other is as long as the plan has it.
-        let mut open = vec![key];
-        while let Some(key) = open.pop() {
+        // A list and no recursion: the chain of steps that depend on each other is as long as the plan has it. Most changes
+        // concern one step alone, and need no list.
+        let (mut next, mut open) = (Some(key), Vec::new());
+        while let Some(key) = next.take().or_else(|| open.pop()) {
             let scope = self.frame(key.frame).scope;
             let ways = &graph.scope(self.region(scope).scope).ways;
             let now = self.step_liveness(key);

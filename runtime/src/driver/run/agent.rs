@@ -65,8 +65,13 @@ impl Driver<'_> {
             Some(_) => Some(AFTER_CRASH.to_owned()),
             None => key.map(|key| self.render_delta(key, attempt)).transpose()?.flatten(),
         };
-        let told = (&effective, delta.as_deref());
-        let takers = self.fallback_chain(&body.agent).into_iter().map(|name| self.build_candidate(name, told, attempt));
+        let chain = self.fallback_chain(&body.agent);
+        // Most agents have no fallback: the prompt is the last one's.
+        let mut prompts = std::iter::repeat_n(effective, chain.len());
+        let takers = chain.into_iter().map(|name| {
+            let effective = prompts.next().unwrap_or_default();
+            self.build_candidate(name, (effective, delta.as_deref()), attempt)
+        });
         let takers = takers.collect::<Result<Vec<Candidate>, Failure>>()?;
         // Where there are fallbacks, one of them is asked instead.
         if let [Candidate { door: Transport::Closed(failure), .. }] = takers.as_slice() {
@@ -115,7 +120,7 @@ impl Driver<'_> {
     fn build_candidate(
         &self,
         name: &str,
-        (effective, delta): (&Effective, Option<&str>),
+        (effective, delta): (Effective, Option<&str>),
         attempt: &Attempt<'_>,
     ) -> Result<Candidate, Failure> {
         let Attempt { view, stdin, shape, .. } = attempt;
@@ -131,7 +136,7 @@ impl Driver<'_> {
             .transpose()
             .map_err(from_render_error)?;
         let routes = if self.world.is_rehearsed() { Routes::for_test() } else { Routes::of_provider(provider) };
-        let effective = routes.place_blocks(effective.clone(), system, stdin.as_deref(), *shape);
+        let effective = routes.place_blocks(effective, system, stdin.as_deref(), *shape);
         self.reach_candidate((agent, provider), effective, delta, attempt)
     }
 
@@ -278,7 +283,11 @@ impl Driver<'_> {
 
     /// Whether an attempt starts again after a crash of its runner, and its agent is to go on with its conversation.
     fn resumes_crashed(&self, key: Key, attempt: &Attempt<'_>) -> bool {
-        self.attempts.restarted.contains(&(attempt.id.clone(), attempt.number)) && self.may_resume_cut(key, attempt)
+        // Nearly always there is none, and no key is made.
+        let restarted = &self.attempts.restarted;
+        !restarted.is_empty()
+            && restarted.contains(&(attempt.id.clone(), attempt.number))
+            && self.may_resume_cut(key, attempt)
     }
 
     /// Whether the agent of an attempt that has to start again can go on with its conversation, of which the attempt had told

@@ -25,8 +25,17 @@ pub(super) struct ProcessEnv {
     directories: BTreeMap<String, Arc<PathBuf>>,
     caller: BTreeMap<OsString, OsString>,
     allowed: Vec<(OsString, OsString)>,
-    /// Whether processes of attempts run on other machines: then what they are passed is there.
-    is_remote: bool,
+    place: Place,
+}
+
+/// Where the processes of attempts run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Here,
+    /// On other machines: what they are passed is there.
+    Remote,
+    /// In a rehearsal none runs.
+    Nowhere,
 }
 
 /// Why an environment cannot be made.
@@ -51,24 +60,26 @@ impl ProcessEnv {
         }
         let allowed = caller.iter().filter(|(name, _)| is_allowed(name));
         let allowed = allowed.map(|(name, value)| (name.clone(), value.clone())).collect();
-        Ok(ProcessEnv { workspace, directories, caller, allowed, is_remote: false })
+        Ok(ProcessEnv { workspace, directories, caller, allowed, place: Place::Here })
     }
 
     /// The same where processes of attempts run on other machines.
     pub(super) fn remote(self) -> ProcessEnv {
-        ProcessEnv { is_remote: true, ..self }
+        ProcessEnv { place: Place::Remote, ..self }
     }
 
     /// The world of a rehearsal: no folder is looked at, no variable passes, and secrets are blank.
     pub(super) fn imagined(plan: &Plan, workspace: &Path) -> ProcessEnv {
         let mut caller = BTreeMap::new();
         super::blank_secrets(plan, &mut caller);
+        let directory = Arc::new(workspace.to_owned());
+        let directories = plan.pipelines.iter().map(|pipeline| (pipeline.name.clone(), Arc::clone(&directory)));
         ProcessEnv {
             workspace: workspace.to_owned(),
-            directories: BTreeMap::new(),
+            directories: directories.collect(),
             caller,
             allowed: Vec::new(),
-            is_remote: false,
+            place: Place::Nowhere,
         }
     }
 
@@ -89,11 +100,12 @@ impl ProcessEnv {
         renderer: &Renderer,
         values: &dyn Values,
     ) -> Result<Vec<(OsString, OsString)>, Trouble> {
-        let mut environment = if self.is_remote { Vec::new() } else { self.allowed.clone() };
+        let is_remote = self.place == Place::Remote;
+        let mut environment = if is_remote { Vec::new() } else { self.allowed.clone() };
         for entry in layers.iter().copied().flatten() {
             let (name, value) = match entry {
-                EnvValue::Pass(name) if self.is_remote => (PASSED, OsString::from(name)),
-                EnvValue::Secret(name) if self.is_remote => (SECRET, OsString::from(name)),
+                EnvValue::Pass(name) if is_remote => (PASSED, OsString::from(name)),
+                EnvValue::Secret(name) if is_remote => (SECRET, OsString::from(name)),
                 EnvValue::Pass(name) => match self.caller.get(OsStr::new(name)) {
                     Some(value) => (name.as_str(), value.clone()),
                     None => continue,
@@ -109,6 +121,10 @@ impl ProcessEnv {
                 }
             };
             environment.push((OsString::from(name), value));
+        }
+        // No process reads the rest.
+        if self.place == Place::Nowhere {
+            return Ok(environment);
         }
         let within = step.within.as_ref().map(|within| ("SWARM_WITHIN", within.to_string()));
         let marks = [

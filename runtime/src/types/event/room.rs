@@ -2,9 +2,31 @@
 
 use super::{INLINE, ROOM};
 
+/// The bytes of JSON that a character takes beyond its own, at most: a control character as `\u0001`.
+const MOST_EXTRA: u8 = 5;
+
+/// What each byte of a text takes beyond itself: a line of the journal holds quotes, backslashes and control characters
+/// escaped.
+const EXTRA: [u8; 256] = {
+    let mut extra = [0; 256];
+    let mut control = 0;
+    while control < b' ' {
+        extra[control as usize] = MOST_EXTRA;
+        control += 1;
+    }
+    let mut short: &[u8] = b"\"\\\n\r\t\x08\x0c";
+    while let [byte, rest @ ..] = short {
+        extra[*byte as usize] = 1;
+        short = rest;
+    }
+    extra
+};
+
 /// Whether an event itself may hold `text`.
 pub(crate) fn can_inline(text: &str) -> bool {
-    text.len() <= INLINE && escaped_length(text) <= ROOM
+    // Most texts are so short that they fit whatever they hold.
+    let always = text.len() * (1 + MOST_EXTRA as usize) <= ROOM;
+    text.len() <= INLINE && (always || escaped_length(text) <= ROOM)
 }
 
 /// Cuts words that are too long for an event at their end.
@@ -28,13 +50,13 @@ pub(super) fn count_fitting_bytes(characters: impl Iterator<Item = char>) -> usi
 
 /// The length of `text` as JSON, without its quotes.
 pub(crate) fn escaped_length(text: &str) -> usize {
-    text.chars().map(escaped_character).sum()
+    text.len() + text.bytes().map(extra).sum::<usize>()
 }
 
 fn escaped_character(character: char) -> usize {
-    match character {
-        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
-        '\0'..' ' => 6,
-        _ => character.len_utf8(),
-    }
+    character.len_utf8() + u8::try_from(character).map_or(0, extra)
+}
+
+fn extra(byte: u8) -> usize {
+    usize::from(EXTRA[usize::from(byte)])
 }

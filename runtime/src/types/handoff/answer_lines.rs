@@ -1,5 +1,6 @@
 //! Operations that an agent asks for by lines of its answer.
 
+use memchr::{memchr, memmem, memrchr};
 use serde_json::Value;
 
 use super::operation::TAG;
@@ -7,6 +8,9 @@ use super::{INBOX, Operation};
 
 /// What the lines of one answer may ask for at most: as much as an inbox takes.
 const OPERATIONS: usize = INBOX;
+
+/// What every operation has: its tag.
+const NAMED: &str = "\"swarm\"";
 
 /// An operation that a line of an answer asks for.
 pub(crate) struct OperationLine<'a> {
@@ -31,9 +35,8 @@ pub(crate) fn read_operation_lines<'a, 't>(
     answer: &'a str,
     told: impl IntoIterator<Item = &'t str>,
 ) -> AnswerLines<'a> {
-    let is_one = |line: &str| line.starts_with('{') && line.contains("\"swarm\"");
-    let told = told.into_iter().filter(|text| text.contains("\"swarm\""));
-    let mut told: Vec<&str> = told.flat_map(|text| text.lines().map(str::trim).filter(|line| is_one(line))).collect();
+    let is_one = |line: &str| line.starts_with('{') && line.contains(NAMED);
+    let mut told: Vec<&str> = told.into_iter().flat_map(lines_that_name_it).filter(|line| is_one(line)).collect();
     // Of a few lines, of which most differ at once, sorting costs less than hashing.
     told.sort_unstable();
     let (mut operations, mut notes) = (Vec::new(), Vec::new());
@@ -66,4 +69,19 @@ pub(crate) fn read_operation_lines<'a, 't>(
         notes.push(quoted);
     }
     AnswerLines { operations, notes, rest }
+}
+
+/// The lines of a text, trimmed, that name an operation. A prompt has many lines that do not.
+fn lines_that_name_it(text: &str) -> impl Iterator<Item = &str> {
+    let finder = memmem::Finder::new(NAMED);
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let place = finder.find(rest.as_bytes())?;
+        let begin = memrchr(b'\n', &rest.as_bytes()[..place]).map_or(0, |end| end + 1);
+        let end = memchr(b'\n', &rest.as_bytes()[place..]).map_or(rest.len(), |length| place + length);
+        let line = rest[begin..end].trim();
+        // Behind its line: of a line that names it often, this is linear.
+        rest = &rest[end..];
+        Some(line)
+    })
 }

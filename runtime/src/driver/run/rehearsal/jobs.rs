@@ -181,10 +181,11 @@ impl Rehearsing<'_> {
         let prompt = &taker.prompt;
         let (step, agent) = (job.step.clone(), taker.agent.clone());
         self.report.prompts.push(Prompted { step, attempt: job.attempt, agent, prompt: prompt.clone() });
-        let mut again = prompt.clone();
+        let mut again: Option<String> = None;
         loop {
             let system = taker.system.as_deref();
-            let turn = asker.turn(progress.repair, Asks::Agent { agent: &taker.agent, system, prompt: &again });
+            let asks = Asks::Agent { agent: &taker.agent, system, prompt: again.as_deref().unwrap_or(prompt) };
+            let turn = asker.turn(progress.repair, asks);
             // It came too late: in its place `perform_jobs` takes the time limit.
             let Some(mut end) = progress.take_answer(self.ask(&turn), job) else { return Ok(Outcome::default()) };
             if end.exit != 0 {
@@ -195,7 +196,8 @@ impl Rehearsing<'_> {
                 });
             }
             if job.speaks {
-                let lines = read_operation_lines(&end.text, [&**prompt, &again].into_iter().chain(system));
+                let lines =
+                    read_operation_lines(&end.text, [Some(&**prompt), again.as_deref(), system].into_iter().flatten());
                 let asked = lines.operations.into_iter().map(|line| line.operation);
                 let asked = asked.chain(lines.notes.into_iter().map(Err));
                 progress.asked.extend(asked.map(|operation| (progress.total, operation)));
@@ -205,7 +207,7 @@ impl Rehearsing<'_> {
             match shape.parse_answer(&end.text) {
                 Ok(value) => return Ok(succeed(value)),
                 Err(violations) if progress.repair < asked.repair => {
-                    again = render_repair_prompt(prompt, &end.text, &violations, shape);
+                    again = Some(render_repair_prompt(prompt, &end.text, &violations, shape));
                     progress.repair += 1;
                 }
                 Err(violations) => return Err(Failure::Invalid { violations }),
