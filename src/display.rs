@@ -68,6 +68,8 @@ struct Screen {
     order: HashMap<String, usize>,
     label_width: usize,
     pending: HashMap<(StepId, u32, bool), Vec<u8>>,
+    /// Where the lines of a piece of output are gathered: its memory is used again.
+    gathered: Vec<u8>,
     /// The last lines of the attempts that go on, where only those are shown.
     tails: HashMap<(StepId, u32), Tail>,
     live: Option<Live>,
@@ -259,6 +261,7 @@ impl Screen {
             order,
             label_width: (widest + suffix).min(MAX_LABEL),
             pending: HashMap::new(),
+            gathered: Vec::new(),
             tails: HashMap::new(),
             silence: Silence::new(live.is_some()),
             waiting: Vec::new(),
@@ -274,9 +277,8 @@ impl Screen {
 
     /// The run has recorded so many records.
     fn note_record(&mut self, seq: u64) {
-        let run = &self.ledger.run;
         let snapshots = self.snapshots.get_or_insert_with(|| {
-            let run = run.clone();
+            let run = self.ledger.run.clone();
             SnapshotWriter::new(self.folded, move || find_folder(&run).is_some_and(|folder| Past::keep_report(&folder)))
         });
         snapshots.note_record(seq);

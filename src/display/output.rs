@@ -47,24 +47,46 @@ impl Screen {
             return;
         }
         let key = (step.clone(), attempt, is_err);
-        let mut buffer = self.pending.remove(&key).unwrap_or_default();
-        buffer.extend_from_slice(bytes);
-        let mut out = Vec::new();
-        let mut rest = &buffer[..];
-        while let Some(at) = memchr::memchr(b'\n', rest) {
-            self.take_line(&mut out, step, attempt, is_err, &rest[..at]);
-            rest = &rest[at + 1..];
+        let mut out = std::mem::take(&mut self.gathered);
+        let mut begun = self.pending.remove(&key).unwrap_or_default();
+        let mut rest = bytes;
+        // A line that began in an earlier piece is put together. What follows it is not copied: a fast program costs that.
+        while !begun.is_empty() && !rest.is_empty() {
+            let room = rest.len().min(MAX_LINE - begun.len());
+            let end = memchr::memchr(b'\n', &rest[..room]).map_or(room, |at| at + 1);
+            begun.extend_from_slice(&rest[..end]);
+            rest = &rest[end..];
+            let left = self.take_lines(&mut out, (step, attempt, is_err), &begun).len();
+            begun.drain(..begun.len() - left);
         }
-        // A program that never ends its line must neither fill the memory nor stay silent.
-        while rest.len() >= MAX_LINE {
-            let (piece, later) = rest.split_at(char_boundary(rest, MAX_LINE));
-            self.take_line(&mut out, step, attempt, is_err, piece);
-            rest = later;
-        }
-        if !rest.is_empty() {
-            self.pending.insert(key, rest.to_vec());
+        begun.extend_from_slice(self.take_lines(&mut out, (step, attempt, is_err), rest));
+        if !begun.is_empty() {
+            self.pending.insert(key, begun);
         }
         self.write_output_lines(&out);
+        out.clear();
+        self.gathered = out;
+    }
+
+    /// Takes the whole lines of what a step printed, and gives what is left: the beginning of a line, shorter than
+    /// [`MAX_LINE`].
+    fn take_lines<'b>(
+        &mut self,
+        out: &mut Vec<u8>,
+        (step, attempt, is_err): (&StepId, u32, bool),
+        mut bytes: &'b [u8],
+    ) -> &'b [u8] {
+        while let Some(at) = memchr::memchr(b'\n', bytes) {
+            self.take_line(out, step, attempt, is_err, &bytes[..at]);
+            bytes = &bytes[at + 1..];
+        }
+        // A program that never ends its line must neither fill the memory nor stay silent.
+        while bytes.len() >= MAX_LINE {
+            let (piece, later) = bytes.split_at(char_boundary(bytes, MAX_LINE));
+            self.take_line(out, step, attempt, is_err, piece);
+            bytes = later;
+        }
+        bytes
     }
 
     /// Passes on lines of tasks: to a program as events, else as progress.
