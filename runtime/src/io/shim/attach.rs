@@ -263,28 +263,8 @@ mod tests {
     use std::os::unix::net::UnixListener;
     use std::thread;
 
+    use super::super::reader::tests::Seen;
     use super::*;
-    use crate::types::event::Process;
-
-    /// What was read of standard output, and whether that was said to be all that came before.
-    #[derive(Default)]
-    struct Seen(String, bool);
-
-    impl Sink for Seen {
-        fn stdout(&mut self, bytes: &[u8]) -> bool {
-            self.0.push_str(std::str::from_utf8(bytes).expect("it is text"));
-            false
-        }
-        fn stderr(&mut self, _: &[u8]) {}
-        fn report_alive(&mut self, _: Process) {}
-        fn due(&self) -> Option<Instant> {
-            None
-        }
-        fn tick(&mut self, _: Instant) {}
-        fn caught_up(&mut self) {
-            self.1 = true;
-        }
-    }
 
     #[test]
     fn a_process_that_ends_as_its_runner_comes_back_is_read_whole() {
@@ -319,6 +299,6 @@ mod tests {
         let end = poller.block_on(run_held_process(&poller, &launch, limits, &cancel, &mut seen, &hold));
         shim.join().expect("it has not failed");
         let end = end.expect("it was started");
-        assert_eq!((end.cause, end.exit, &*seen.0, seen.1), (Cause::Exit, 3, "all of it", true));
+        assert_eq!((end.cause, end.exit, &*seen.text, seen.has_caught_up), (Cause::Exit, 3, "all of it", true));
     }
 }

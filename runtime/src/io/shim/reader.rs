@@ -105,7 +105,7 @@ pub(super) fn is_cut(error: &io::Error) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::io::Write as _;
     use std::os::fd::AsFd as _;
     use std::time::Instant;
@@ -118,13 +118,16 @@ mod tests {
 
     const SMALL: Ring = Ring { kept: 16, spare: 4 };
 
-    /// What is read of standard output.
+    /// What is read of standard output, and whether that was said to be all that came before.
     #[derive(Default)]
-    struct Seen(String);
+    pub(in crate::io::shim) struct Seen {
+        pub text: String,
+        pub has_caught_up: bool,
+    }
 
     impl Sink for Seen {
         fn stdout(&mut self, bytes: &[u8]) -> bool {
-            self.0.push_str(std::str::from_utf8(bytes).expect("it is text"));
+            self.text.push_str(std::str::from_utf8(bytes).expect("it is text"));
             false
         }
         fn stderr(&mut self, _: &[u8]) {}
@@ -133,6 +136,9 @@ mod tests {
             None
         }
         fn tick(&mut self, _: Instant) {}
+        fn caught_up(&mut self) {
+            self.has_caught_up = true;
+        }
     }
 
     /// A folder with two streams, and the spool of the first.
@@ -154,7 +160,7 @@ mod tests {
     fn read_rest(reader: &mut Reader, came: u64) -> io::Result<String> {
         let mut seen = Seen::default();
         while reader.read_piece([came, 0], &mut seen)?.is_some() {}
-        Ok(seen.0)
+        Ok(seen.text)
     }
 
     #[test]
