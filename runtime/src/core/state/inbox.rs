@@ -111,12 +111,9 @@ impl State {
     /// is a further round around it. One that is only there when it is spawned is not there in that round.
     pub(crate) fn may_receive(&self, scope: u32, spot: StepRef) -> bool {
         let spawned = self.graph.region(spot.region).nodes[spot.step as usize].spawned;
-        let mut way = vec![spot];
-        while let Some(parent) = self.graph.region(way[way.len() - 1].region).parent {
-            way.push(parent);
-        }
+        let loops = self.loops_around(spot);
         let (mut frame, mut again) = (scope, false);
-        for around in way.iter().rev() {
+        for around in loops.iter().rev().chain([&spot]) {
             let found = self.frame(frame);
             // An inbox outlives the round: what comes late is read in the next one.
             again |= self.graph.region(found.region).rounds.max > found.iteration;
@@ -139,17 +136,20 @@ impl State {
 
     /// The step that receives what is sent to a name in an activation, where it is under way.
     pub(crate) fn receiver(&self, scope: u32, spot: StepRef) -> Option<Key> {
-        let around = |spot: StepRef| self.graph.region(spot.region).parent;
-        // The loops around it, the innermost first.
-        let loops: Vec<StepRef> = std::iter::successors(around(spot), |&parent| around(parent)).collect();
         let mut frame = scope;
-        for around in loops.iter().rev() {
+        for around in self.loops_around(spot).iter().rev() {
             match self.frame(frame).steps.get(around.step as usize)?.inner.as_deref() {
                 Some(Inner::Frame(inner)) => frame = *inner,
                 _ => return None,
             }
         }
         Some(Key { frame, step: spot.step })
+    }
+
+    /// The loops around a step, the innermost first.
+    fn loops_around(&self, spot: StepRef) -> Vec<StepRef> {
+        let around = |spot: StepRef| self.graph.region(spot.region).parent;
+        std::iter::successors(around(spot), |&parent| around(parent)).collect()
     }
 
     pub(super) fn deliver_message(

@@ -66,12 +66,10 @@ impl Driver<'_> {
             None => key.map(|key| self.render_delta(key, attempt)).transpose()?.flatten(),
         };
         let chain = self.fallback_chain(&body.agent);
-        // Most agents have no fallback: the prompt is the last one's.
-        let mut prompts = std::iter::repeat_n(effective, chain.len());
-        let takers = chain.into_iter().map(|name| {
-            let effective = prompts.next().unwrap_or_default();
-            self.build_candidate(name, (effective, delta.as_deref()), attempt)
-        });
+        // The last candidate takes the prompt itself, the others copies: most agents have no fallback.
+        let prompts = std::iter::repeat_n(effective, chain.len());
+        let takers = chain.into_iter().zip(prompts);
+        let takers = takers.map(|(name, prompt)| self.build_candidate(name, (prompt, delta.as_deref()), attempt));
         let takers = takers.collect::<Result<Vec<Candidate>, Failure>>()?;
         // Where there are fallbacks, one of them is asked instead.
         if let [Candidate { door: Transport::Closed(failure), .. }] = takers.as_slice() {
