@@ -5,11 +5,11 @@ use std::path::Path;
 
 use miette::{WrapErr, miette};
 use swarmc_compiler::{Compilation, Levels, Settings, Severity};
+use swarmc_view::quote_word;
 
 use crate::exit::Exit;
 use crate::files::Workspace;
 use crate::load::plan_text;
-use crate::plan::quote_word;
 use crate::render::{Problems, count_line};
 use crate::terminal::{self, Stream};
 

@@ -5,9 +5,8 @@
 use std::fmt::Write;
 
 use swarmc_plan::{Approval, Member, Plan, PlanItem, Priority, Swarm, Worktree};
-use swarmc_view::{format_count, format_limit};
+use swarmc_view::{describe_template, format_command, format_count, format_limit};
 
-use crate::plan::describe_template;
 use crate::terminal::Paint;
 
 /// Adds the lines of a swarm.
@@ -120,7 +119,7 @@ fn describe_worktree(tree: &Worktree) -> String {
     if let Some(branch) = &tree.into {
         let _ = write!(line, " into {branch}");
     }
-    let checks = tree.checks.iter().map(crate::plan::format_command).collect::<Vec<_>>();
+    let checks = tree.checks.iter().map(format_command).collect::<Vec<_>>();
     if !checks.is_empty() {
         let _ = write!(line, ", checked by {}", checks.join(", "));
     }

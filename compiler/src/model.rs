@@ -196,7 +196,7 @@ pub(crate) struct Step<'a> {
     pub fixer: Option<usize>,
     /// The context packs of its prompt.
     pub context: Vec<usize>,
-    pub body: Body,
+    pub body: Body<'a>,
     pub when: Option<Condition>,
     /// The list of its `for-each`.
     pub list: Option<Condition>,
@@ -383,29 +383,37 @@ pub(crate) struct Made {
 }
 
 #[derive(Debug)]
-pub(crate) enum Body {
+pub(crate) enum Body<'a> {
     Prompt(TemplateText),
-    /// The tree says it all.
-    Plain,
+    Run(&'a ast::Line),
     /// A script file.
     Script(FileId),
     Value(TemplateText),
-    Fields(Vec<(String, TemplateText)>),
-    Stop(Option<TemplateText>),
+    Fields(Vec<(&'a ast::Name, TemplateText)>),
+    Stop {
+        status: plan::StopStatus,
+        message: Option<TemplateText>,
+    },
     /// Another pipeline, with texts for its parameters.
     Call {
+        name: &'a ast::Name,
         pipeline: Option<usize>,
-        args: Vec<(String, TemplateText)>,
+        args: Vec<(&'a ast::Name, TemplateText)>,
     },
     /// A swarm, with the text of its goal.
     Swarm {
+        name: &'a ast::Name,
         swarm: Option<usize>,
         goal: Option<TemplateText>,
     },
     /// A question to a person.
-    Gate(Option<TemplateText>),
+    Gate {
+        gate: &'a ast::Gate,
+        message: Option<TemplateText>,
+    },
     /// The steps `within` it, until one of these holds.
     Loop {
+        body: &'a ast::Loop,
         until: Vec<Condition>,
         until_reads: Vec<Read>,
     },
@@ -413,14 +421,32 @@ pub(crate) enum Body {
     Missing,
 }
 
-impl Body {
+impl<'a> Body<'a> {
     /// Its texts.
     pub(crate) fn template_texts(&self) -> Vec<&TemplateText> {
         match self {
             Body::Prompt(prose) | Body::Value(prose) => vec![prose],
-            Body::Stop(prose) | Body::Gate(prose) | Body::Swarm { goal: prose, .. } => prose.iter().collect(),
+            Body::Stop { message: prose, .. } | Body::Gate { message: prose, .. } | Body::Swarm { goal: prose, .. } => {
+                prose.iter().collect()
+            }
             Body::Fields(fields) | Body::Call { args: fields, .. } => fields.iter().map(|(_, prose)| prose).collect(),
-            Body::Plain | Body::Script(_) | Body::Loop { .. } | Body::Missing => Vec::new(),
+            Body::Run(_) | Body::Script(_) | Body::Loop { .. } | Body::Missing => Vec::new(),
+        }
+    }
+
+    /// What its `until` reads, of a loop.
+    pub(crate) fn until_reads(&self) -> &[Read] {
+        match self {
+            Body::Loop { until_reads, .. } => until_reads,
+            _ => &[],
+        }
+    }
+
+    /// The question to a person that it is.
+    pub(crate) fn gate(&self) -> Option<&'a ast::Gate> {
+        match self {
+            Body::Gate { gate, .. } => Some(gate),
+            _ => None,
         }
     }
 }

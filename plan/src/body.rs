@@ -72,7 +72,8 @@ impl Body {
             Body::Prompt(body) => Some(&body.agent),
             Body::Call(call) => Some(&call.pipeline),
             Body::Swarm(call) => Some(&call.swarm),
-            _ => None,
+            Body::Run(_) | Body::Value(_) | Body::Fields(_) => None,
+            Body::Stop { .. } | Body::Gate(_) | Body::Loop(_) => None,
         }
     }
 
@@ -85,7 +86,7 @@ impl Body {
             Body::Call(call) => call.params.values().collect(),
             Body::Swarm(call) => call.goal.iter().collect(),
             Body::Gate(gate) => vec![&gate.message],
-            _ => Vec::new(),
+            Body::Run(_) | Body::Loop(_) => Vec::new(),
         }
     }
 }
@@ -129,8 +130,8 @@ struct Row {
     in_task: bool,
     /// What a step of the kind is called in messages.
     noun: &'static str,
-    /// What a step of the kind does, before its [`Body::target`].
-    does: &'static str,
+    /// What lists and pictures call a step of the kind, before its [`Body::target`].
+    label: &'static str,
     /// Whether most pipelines have one, so that an editor offers it first.
     is_common: bool,
     slot: Option<Slot>,
@@ -147,7 +148,7 @@ const TASK: Row = Row {
     name: "value",
     in_task: true,
     noun: "a computed value",
-    does: "a computed value",
+    label: "value",
     is_common: true,
     slot: None,
     is_container: false,
@@ -159,22 +160,15 @@ const TASK: Row = Row {
 
 /// The kinds, in the order in which messages list them.
 const KINDS: &[Row] = &[
-    Row {
-        kind: StepKind::Prompt,
-        name: "prompt",
-        noun: "a prompt",
-        does: "a turn of agent",
-        slot: Some(Slot::Agent),
-        ..TASK
-    },
-    Row { kind: StepKind::Run, name: "run", noun: "a command", does: "a command", slot: Some(Slot::Command), ..TASK },
+    Row { kind: StepKind::Prompt, name: "prompt", noun: "a prompt", label: "agent", slot: Some(Slot::Agent), ..TASK },
+    Row { kind: StepKind::Run, name: "run", noun: "a command", label: "command", slot: Some(Slot::Command), ..TASK },
     Row { is_computed: true, ..TASK },
-    Row { kind: StepKind::Call, name: "call", noun: "a call", does: "calls pipeline", is_container: true, ..TASK },
+    Row { kind: StepKind::Call, name: "call", noun: "a call", label: "call", is_container: true, ..TASK },
     Row {
         kind: StepKind::Swarm,
         name: "swarm",
         noun: "a swarm",
-        does: "starts swarm",
+        label: "swarm",
         is_common: false,
         slot: Some(Slot::Agent),
         is_container: true,
@@ -185,7 +179,7 @@ const KINDS: &[Row] = &[
         name: "gate",
         in_task: false,
         noun: "a gate",
-        does: "a person decides",
+        label: "gate",
         asks_person: true,
         can_repeat: false,
         ..TASK
@@ -195,7 +189,7 @@ const KINDS: &[Row] = &[
         name: "loop",
         in_task: false,
         noun: "a loop",
-        does: "a loop",
+        label: "loop",
         is_container: true,
         has_output: false,
         can_repeat: false,
@@ -206,7 +200,7 @@ const KINDS: &[Row] = &[
         name: "stop",
         in_task: false,
         noun: "a `stop`",
-        does: "ends the pipeline",
+        label: "stop",
         is_common: false,
         is_computed: true,
         can_repeat: false,
@@ -250,9 +244,9 @@ impl StepKind {
         self.row().noun
     }
 
-    /// What a step of the kind does, before its [`Body::target`]: "calls pipeline".
-    pub fn describe(self) -> &'static str {
-        self.row().does
+    /// What lists and pictures call a step of the kind, before its [`Body::target`]: "agent".
+    pub fn label(self) -> &'static str {
+        self.row().label
     }
 
     /// Whether most pipelines have one, so that an editor offers it first.

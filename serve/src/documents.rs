@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use swarmc_plan::StepKind;
 use swarmc_view::documents::{Run, StepDetails, StepRow, Version};
 
 /// Whether the server is well.
@@ -95,7 +96,8 @@ pub(crate) struct StepPage {
 pub(crate) struct StepLine {
     /// How addresses name it.
     pub label: String,
-    /// What it is: `agent`, `command`, `gate`, `swarm`, `call`, `loop`, `stop` or `value`.
+    /// What it is.
+    #[schemars(schema_with = "kind_schema")]
     pub kind: &'static str,
     #[serde(flatten)]
     pub row: StepRow,
@@ -234,6 +236,10 @@ pub(crate) struct Timeline {
 
 /// A turn or a use of a tool: row, start, end, kind, name, state.
 pub(crate) type TimelinePart = (u32, u64, Option<u64>, &'static str, String, &'static str);
+
+fn kind_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "enum": StepKind::all().map(StepKind::label).collect::<Vec<_>>() })
+}
 
 fn bar_schema(_: &mut SchemaGenerator) -> Schema {
     tuples_schema(5)

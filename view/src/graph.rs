@@ -8,10 +8,12 @@ mod layers;
 
 use std::collections::BTreeMap;
 
-use swarmc_plan::{Body, Iteration, Pipeline, Plan, PlanItem, Response, Step, Swarm, When};
+use swarmc_plan::{Body, Iteration, Pipeline, Plan, PlanItem, Response, Step, StepKind, Swarm, When};
 
 pub use frames::{Drawn, LINE, NAME_LINE, Picture, SLANT, layout_picture};
 pub use layers::{Point, Rect, Size, TooLarge, Wire};
+
+use crate::describe_step;
 
 /// The characters of a condition that are shown.
 const SHOWN: usize = 40;
@@ -74,6 +76,21 @@ pub enum Shape {
     Stop,
     /// Another pipeline or a swarm.
     Call,
+}
+
+impl Shape {
+    /// That of a step.
+    fn of(kind: StepKind) -> Shape {
+        match kind {
+            StepKind::Prompt => Shape::Agent,
+            StepKind::Run => Shape::Command,
+            // The box of a loop is a frame.
+            StepKind::Value | StepKind::Loop => Shape::Value,
+            StepKind::Gate => Shape::Gate,
+            StepKind::Stop => Shape::Stop,
+            StepKind::Call | StepKind::Swarm => Shape::Call,
+        }
+    }
 }
 
 /// An arrow.
@@ -224,20 +241,26 @@ impl Drawer<'_> {
             group.groups.push(inner);
             return;
         }
-        let (shape, what) = match &step.body {
-            Body::Prompt(body) => (Shape::Agent, format!("agent {}", body.agent)),
-            Body::Run(_) => (Shape::Command, String::new()),
-            Body::Gate(gate) => (Shape::Gate, gate.options.join(" / ")),
-            Body::Stop { .. } => (Shape::Stop, String::new()),
-            Body::Call(call) => (Shape::Call, format!("call {}", call.pipeline)),
-            Body::Swarm(call) => (Shape::Call, format!("swarm {}", call.swarm)),
-            _ => (Shape::Value, String::new()),
+        let kind = step.body.kind();
+        let what = match &step.body {
+            Body::Gate(gate) => Some(gate.options.join(" / ")),
+            body => body.target().map(|target| format!("{} {target}", kind.label())),
         };
         let mut lines = vec![step.name.clone()];
-        lines.extend((!what.is_empty()).then_some(what));
+        lines.extend(what);
         lines.extend(step.for_each.as_ref().map(|each| format!("for each of {}", truncate_text(&each.list.source))));
         lines.extend(step.when.as_ref().map(|when| format!("when {}", truncate_text(&when.source))));
-        group.nodes.push(Node { id, lines, about: describe_step(step), shape, is_many: step.for_each.is_some() });
+        let (about, shape) = (self.describe_node(step), Shape::of(kind));
+        group.nodes.push(Node { id, lines, about, shape, is_many: step.for_each.is_some() });
+    }
+
+    /// All that is to be said of a step.
+    fn describe_node(&self, step: &Step) -> Vec<String> {
+        let mut lines = vec![format!("{}: {}", step.name, describe_step(self.plan, step))];
+        lines.extend(step.description.clone());
+        lines.extend(step.for_each.as_ref().map(|each| format!("for each of {}", each.list.source.trim())));
+        lines.extend(step.when.as_ref().map(|when| format!("when {}", when.source.trim())));
+        lines
     }
 
     fn draw_swarm(&mut self, swarm: &Swarm) {
@@ -331,17 +354,6 @@ fn how_long(when: When) -> &'static str {
         When::Any => "ran, whether it succeeded or failed",
         When::Always => "ended in any way",
     }
-}
-
-/// All that is to be said of a step.
-fn describe_step(step: &Step) -> Vec<String> {
-    let kind = step.body.kind().describe();
-    let kind = step.body.target().map_or_else(|| kind.to_owned(), |target| format!("{kind} {target}"));
-    let mut lines = vec![format!("{}: {kind}", step.name)];
-    lines.extend(step.description.clone());
-    lines.extend(step.for_each.as_ref().map(|each| format!("for each of {}", each.list.source.trim())));
-    lines.extend(step.when.as_ref().map(|when| format!("when {}", when.source.trim())));
-    lines
 }
 
 /// How often something runs at most, and until what.

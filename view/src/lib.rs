@@ -24,6 +24,7 @@ mod run_view;
 mod step_history;
 mod step_names;
 mod step_view;
+mod step_words;
 mod team;
 mod team_plan;
 mod tool_uses;
@@ -50,6 +51,7 @@ pub use step_history::{
 };
 pub use step_names::{has_step, list_steps, matches_step, resolve_agent, split_agent};
 pub use step_view::{AgentView, StepView};
+pub use step_words::{describe_step, describe_template, format_command, quote_word};
 pub use team::{Spent, Team, TeamAgent, Traffic, describe_phase, is_supervisor};
 pub use team_plan::Coordination;
 pub use tool_uses::{UsedTool, read_tool_log};

@@ -5,10 +5,9 @@
 use crate::ast;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Body, Model, Pipeline, Step};
+use crate::model::{Body, Model, Pipeline, Step, TemplateText};
 use crate::source::Span;
 use crate::suggest::{did_you_mean, find_closest};
-use crate::syntax::Text;
 use crate::types::{Lack, Type};
 
 /// The codes that the check reports.
@@ -16,15 +15,14 @@ pub(super) const CODES: &[Code] = &[Code::WrongValue, Code::UnknownReference, Co
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     for step in model.pipelines.iter().flat_map(|pipeline| &pipeline.steps) {
-        let Body::Call { pipeline: Some(target), .. } = &step.body else { continue };
-        let Some(ast::Body::Call { pipeline: name, args }) = &step.ast.body else { continue };
+        let Body::Call { name, pipeline: Some(target), args } = &step.body else { continue };
         let called = &model.pipelines[*target];
         diagnostics.set_home(Some(step.ast.name.span));
         if let Some(span) = called.ast.instances.filter(|_| called.ast.parallelism > 1) {
             diagnostics.push(report_instances(step, name, called, span));
         }
         let known = |given: &ast::Name| called.ast.params.iter().any(|param| param.name.value == given.value);
-        let others: Vec<&ast::Name> = args.iter().map(|(given, _)| given).filter(|given| !known(given)).collect();
+        let others: Vec<&ast::Name> = args.iter().map(|(given, _)| *given).filter(|given| !known(given)).collect();
         let mut missing = find_missing_params(called, &model.typing.pipelines[*target].own_params, args);
         drop_misspelt(&mut missing, &others);
         missing.into_iter().for_each(|param| diagnostics.push(report_missing(step, name.span, called, param)));
@@ -50,7 +48,7 @@ fn report_instances(step: &Step<'_>, name: &ast::Name, called: &Pipeline<'_>, sa
 fn find_missing_params<'c>(
     called: &'c Pipeline<'_>,
     types: &[Type],
-    args: &[(ast::Name, Text)],
+    args: &[(&ast::Name, TemplateText)],
 ) -> Vec<&'c ast::Param> {
     let given = |param: &ast::Param| args.iter().any(|(given, _)| given.value == param.name.value);
     let params = called.ast.params.iter().zip(types);

@@ -32,7 +32,7 @@ struct Stop {
 impl Stops {
     /// Of a pipeline whose needs have no cycle.
     pub(super) fn new(pipeline: &Pipeline<'_>) -> Stops {
-        let all = pipeline.steps.iter().enumerate().filter(|(_, step)| matches!(step.body, Body::Stop(_)));
+        let all = pipeline.steps.iter().enumerate().filter(|(_, step)| matches!(step.body, Body::Stop { .. }));
         let stops = all.take(STOPS).filter_map(|(step, _)| Stop::new(pipeline, step)).collect();
         Stops { stops, questions: 0 }
     }
@@ -44,7 +44,7 @@ impl Stops {
         index: usize,
         flow: &mut Lazy<'_, '_>,
     ) -> Option<usize> {
-        let is_stop = matches!(pipeline.steps[index].body, Body::Stop(_));
+        let is_stop = matches!(pipeline.steps[index].body, Body::Stop { .. });
         for stop in &self.stops {
             // Of two stops that are ready the first is taken.
             if stop.step == index || is_stop && stop.step > index || !stop.is_ready_before(pipeline, index) {

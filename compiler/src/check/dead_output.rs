@@ -2,15 +2,12 @@
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Body, Pipeline};
+use crate::model::Pipeline;
 use crate::template::Root;
 
 pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
     let mut read = vec![false; pipeline.steps.len()];
-    let of_loops = pipeline.steps.iter().flat_map(|step| match &step.body {
-        Body::Loop { until_reads, .. } => until_reads.as_slice(),
-        _ => &[],
-    });
+    let of_loops = pipeline.steps.iter().flat_map(|step| step.body.until_reads());
     let reads = pipeline.steps.iter().flat_map(|step| &step.reads).chain(&pipeline.until_reads).chain(of_loops);
     for found in reads {
         if let (Root::Output | Root::Input | Root::Previous, Some(step)) = (found.root, found.step) {

@@ -138,7 +138,7 @@ fn is_long(step: &Step<'_>) -> bool {
         .kind
         .as_ref()
         .is_some_and(|kind| matches!(kind.kind, TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Enum(_)));
-    let made = matches!(step.body, Body::Value(_) | Body::Fields(_) | Body::Gate(_));
+    let made = matches!(step.body, Body::Value(_) | Body::Fields(_) | Body::Gate { .. });
     !short && !made && output.max > SHORT as u64
 }
 

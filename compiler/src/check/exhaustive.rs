@@ -62,7 +62,7 @@ pub(super) fn check<'a>(
         }
     }
     for (index, step) in pipeline.steps.iter().enumerate() {
-        if let Some(ast::Body::Gate(gate)) = &step.ast.body
+        if let Some(gate) = step.body.gate()
             && gate.options.len() > 1
             && !is_read(pipeline, index)
             && !diagnostics.has_report_at(options_span(gate))
@@ -109,7 +109,7 @@ fn collect_tested_values<'p>(
 
 /// Whether the output can hold a value of a few cases.
 fn has_cases(step: &Step<'_>) -> bool {
-    step.ast.output.kind.is_some() || matches!(step.body, Body::Gate(_) | Body::Call { .. })
+    step.ast.output.kind.is_some() || matches!(step.body, Body::Gate { .. } | Body::Call { .. })
 }
 
 fn report_uncovered(pipeline: &Pipeline<'_>, readers: &[(usize, &Read)], left: &Uncovered) -> Diagnostic {
@@ -179,10 +179,7 @@ fn format_read(pipeline: &Pipeline<'_>, read: &Read) -> String {
 
 /// Whether anything reads which option of the gate was chosen.
 fn is_read(pipeline: &Pipeline<'_>, gate: usize) -> bool {
-    let of_loops = pipeline.steps.iter().flat_map(|step| match &step.body {
-        Body::Loop { until_reads, .. } => until_reads.as_slice(),
-        _ => &[],
-    });
+    let of_loops = pipeline.steps.iter().flat_map(|step| step.body.until_reads());
     let mut reads = pipeline.steps.iter().flat_map(|step| &step.reads).chain(&pipeline.until_reads).chain(of_loops);
     let chosen = |read: &Read| {
         read.step == Some(gate)

@@ -1,6 +1,5 @@
 //! SW306: a gate has no default, so it waits for ever when no person answers.
 
-use crate::ast;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::Pipeline;
@@ -8,7 +7,7 @@ use crate::source::Span;
 
 pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
     for (index, step) in pipeline.steps.iter().enumerate() {
-        let Some(ast::Body::Gate(gate)) = &step.ast.body else { continue };
+        let Some(gate) = step.body.gate() else { continue };
         if gate.on_timeout.is_some() || gate.headless.is_some() {
             continue;
         }

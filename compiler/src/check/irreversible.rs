@@ -41,7 +41,7 @@ fn report_irreversible(step: &str, started: &Started<'_>, does: &str) -> Diagnos
 fn find_guarded_steps(pipeline: &Pipeline<'_>) -> Vec<bool> {
     let steps = &pipeline.steps;
     let mut guards: Vec<bool> =
-        steps.iter().map(|step| matches!(step.body, Body::Gate(_)) || !step.ast.checks.is_empty()).collect();
+        steps.iter().map(|step| matches!(step.body, Body::Gate { .. }) || !step.ast.checks.is_empty()).collect();
     // A loop guards when something in it does; what stands in it comes later in the list.
     for step in (0..steps.len()).rev() {
         if let Some(holder) = steps[step].within {

@@ -6,7 +6,6 @@
 
 use swarmc_plan::{StepKind, When};
 
-use crate::ast;
 use crate::check::upstream::read_as_previous;
 use crate::code::{Code, Severity};
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -113,10 +112,7 @@ pub(super) fn check<'a>(
         diagnostics.push(too_large(pipeline, *index, *target, read, others.len()));
     }
     diagnostics.set_home(None);
-    let of_loops = pipeline.steps.iter().flat_map(|step| match &step.body {
-        Body::Loop { until_reads, .. } => until_reads.as_slice(),
-        _ => &[],
-    });
+    let of_loops = pipeline.steps.iter().flat_map(|step| step.body.until_reads());
     // An `until` that reads what is missing does not hold; one that reads what is never there never does.
     for read in pipeline.until_reads.iter().chain(of_loops).filter(|read| !read.guarded) {
         let target = read.step.filter(|&target| has_no_output(&pipeline.steps[target]));
@@ -190,15 +186,11 @@ fn report_missing(
     };
     let message = format!("`{reader}` reads the {what} of `{name}`, which {how}");
     let diagnostic = Diagnostic::new(Code::OutputMayBeSkipped, message).label(read.span, "may be missing here");
-    let called = match &producer.ast.body {
-        Some(ast::Body::Call { pipeline, .. }) if empty => Some(pipeline),
-        _ => None,
-    };
-    let diagnostic = match called {
-        Some(called) => {
-            diagnostic.label(called.span, "succeeds also where none of the steps of its `result` has a value")
+    let diagnostic = match &producer.body {
+        Body::Call { name, .. } if empty => {
+            diagnostic.label(name.span, "succeeds also where none of the steps of its `result` has a value")
         }
-        None => diagnostic,
+        _ => diagnostic,
     };
     let diagnostic = match need {
         Some(need) if need.declared => {

@@ -155,7 +155,7 @@ pub(super) fn describe_need(pipeline: &Pipeline<'_>, need: &Need) -> String {
 
 /// Whether a step that needs this could start only after the end of the pipeline.
 fn ends_with(pipeline: &Pipeline<'_>, need: &Need) -> bool {
-    matches!(pipeline.steps[need.step].body, Body::Stop(_)) && need.when != When::Always
+    matches!(pipeline.steps[need.step].body, Body::Stop { .. }) && need.when != When::Always
 }
 
 fn report_stopped(pipeline: &Pipeline<'_>, step: &Step<'_>, need: &Need) -> Diagnostic {

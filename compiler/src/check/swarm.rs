@@ -174,11 +174,7 @@ fn check_work(model: &Model<'_>, swarm: &Swarm<'_>, diagnostics: &mut Diagnostic
     let steps = model.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
     let (mut started, mut given) = (false, false);
     for step in steps {
-        let (Body::Swarm { swarm: Some(index), goal }, Some(ast::Body::Swarm { swarm: written, .. })) =
-            (&step.body, &step.ast.body)
-        else {
-            continue;
-        };
+        let Body::Swarm { name: written, swarm: Some(index), goal } = &step.body else { continue };
         if !own(*index) {
             continue;
         }

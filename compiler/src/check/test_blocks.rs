@@ -148,7 +148,7 @@ fn check_body(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Dia
     };
     let kind = step.kind()?;
     match kind {
-        _ if kind.takes_turn() => match (&fake.ast.choice, &step.ast.on_failure) {
+        StepKind::Prompt | StepKind::Run => match (&fake.ast.choice, &step.ast.on_failure) {
             (Some(choice), ast::OnFailure::Escalate(_)) => no_option(step, choice, ESCALATED),
             (Some(choice), _) => {
                 let diagnostic = Diagnostic::new(Code::WrongValue, format!("step `{name}` asks no person to choose"))
@@ -171,12 +171,14 @@ fn check_body(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Dia
             format!("step `{name}` starts a swarm, so it cannot be faked itself"),
             "fake the members of that swarm",
         ),
-        _ => nothing(format!("step `{name}` is computed, so it cannot be faked"), "fake the steps that it reads"),
+        StepKind::Value | StepKind::Stop => {
+            nothing(format!("step `{name}` is computed, so it cannot be faked"), "fake the steps that it reads")
+        }
     }
 }
 
 fn check_gate(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnostic> {
-    let Some(ast::Body::Gate(gate)) = &step.ast.body else { return None };
+    let gate = step.body.gate()?;
     let name = step.name();
     let text = fake.ast.texts.first().map(|text| text.span).or(fake.ast.file.as_ref().map(|path| path.span(0..0)));
     if let Some(place) = text.or(fake.ast.exit_span) {

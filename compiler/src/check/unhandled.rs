@@ -7,15 +7,12 @@ use crate::ast::OnFailure;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::flow::{Lazy, can_fail};
-use crate::model::{Body, Pipeline, Read, Step};
+use crate::model::{Pipeline, Read, Step};
 use crate::template::Root;
 
 pub(super) fn check(pipeline: &Pipeline<'_>, flow: &mut Lazy<'_, '_>, diagnostics: &mut Diagnostics) {
     let mut handled: Vec<bool> = pipeline.steps.iter().map(is_forgiven).collect();
-    let of_loops = pipeline.steps.iter().flat_map(|step| match &step.body {
-        Body::Loop { until_reads, .. } => until_reads.as_slice(),
-        _ => &[],
-    });
+    let of_loops = pipeline.steps.iter().flat_map(|step| step.body.until_reads());
     for read in pipeline.until_reads.iter().chain(of_loops) {
         if let Some(step) = read.step.filter(|_| read.root.handles_failure()) {
             handled[step] = true;

@@ -3,7 +3,7 @@
 //!
 //! What can only be known once the text is there is left to the run; a plain mismatch of types is not.
 
-use crate::ast::{self, Param, TypeExpr};
+use crate::ast::{Name, Param, TypeExpr};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Body, Model, Pipeline, Read, Step, TemplateText};
@@ -70,15 +70,13 @@ fn check_default(types: &Types, kind: &Type, declared: Span, text: &str, span: S
 
 /// The arguments of a call against the parameters of what it calls.
 fn check_arguments(model: &Model<'_>, place: &Place<'_>, diagnostics: &mut Diagnostics) {
-    let Body::Call { pipeline: Some(target), args } = &place.step.body else { return };
-    let called = &model.pipelines[*target];
-    for (name, prose) in args {
-        let mut params = called.ast.params.iter().zip(&model.typing.pipelines[*target].own_params);
+    let Body::Call { name: called, pipeline: Some(target), args } = &place.step.body else { return };
+    for (Name { value: name, .. }, prose) in args {
+        let mut params = model.pipelines[*target].ast.params.iter().zip(&model.typing.pipelines[*target].own_params);
         let Some((param, kind)) = params.find(|(param, _)| param.name.value == *name) else { continue };
         let wanted = Wanted { kind, limits: &Limits::default(), any_as_text: true };
         let Some(unfit) = find_misfit(place, wanted, prose) else { continue };
-        let message =
-            format!("parameter `{name}` of `{}` is `{kind}`, and its value does not fit", called.ast.name.value);
+        let message = format!("parameter `{name}` of `{}` is `{kind}`, and its value does not fit", called.value);
         let help = format!("give `{name}` a value of its type, or declare another type for it");
         diagnostics.push(report_misfit(place, wanted, prose, &unfit, message, (param.name.span, help)));
     }
@@ -87,8 +85,8 @@ fn check_arguments(model: &Model<'_>, place: &Place<'_>, diagnostics: &mut Diagn
 /// A computed value against the type of the output.
 fn check_computed(place: &Place<'_>, kind: &Type, written: &TypeExpr, diagnostics: &mut Diagnostics) {
     let name = place.step.name();
-    match (&place.step.body, &place.step.ast.body) {
-        (Body::Value(prose), _) => {
+    match &place.step.body {
+        Body::Value(prose) => {
             let wanted = Wanted { kind, limits: &Limits::default(), any_as_text: false };
             if let Some(unfit) = find_misfit(place, wanted, prose) {
                 let message = format!("the output of `{name}` is `{kind}`, and the computed value does not fit");
@@ -96,10 +94,7 @@ fn check_computed(place: &Place<'_>, kind: &Type, written: &TypeExpr, diagnostic
                 diagnostics.push(report_misfit(place, wanted, prose, &unfit, message, (written.span, help)));
             }
         }
-        (Body::Fields(fields), Some(ast::Body::Fields(names))) => {
-            let names: Vec<Span> = names.iter().map(|(name, _)| name.span).collect();
-            computed_fields(place, kind, written, fields, &names, diagnostics);
-        }
+        Body::Fields(fields) => computed_fields(place, kind, written, fields, diagnostics),
         _ => {}
     }
 }
@@ -108,8 +103,7 @@ fn computed_fields(
     place: &Place<'_>,
     kind: &Type,
     written: &TypeExpr,
-    fields: &[(String, TemplateText)],
-    names: &[Span],
+    fields: &[(&Name, TemplateText)],
     diagnostics: &mut Diagnostics,
 ) {
     let name = place.step.name();
@@ -120,7 +114,7 @@ fn computed_fields(
         Kind::Any | Kind::None => return,
         _ => {
             let message = format!("the output of `{name}` is `{kind}`, but its `value` has fields");
-            let at = names.first().copied().unwrap_or(place.step.ast.name.span);
+            let at = fields.first().map_or(place.step.ast.name.span, |(field, _)| field.span);
             let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
                 .label(at, "a field")
                 .label(written.span, format!("`{kind}`"))
@@ -128,7 +122,7 @@ fn computed_fields(
             return diagnostics.push(diagnostic);
         }
     };
-    for ((field, prose), &span) in fields.iter().zip(names) {
+    for (Name { value: field, span }, prose) in fields {
         let (one, limits) = match (record, place.env.whole.types.underlying_kind(&kind.kind)) {
             (Some(record), _) => match record.fields.iter().find(|known| known.name == *field) {
                 Some(known) => (&known.kind, &known.limits),
@@ -137,11 +131,11 @@ fn computed_fields(
                     let (close, help) = did_you_mean(field, &known, "its fields are ");
                     let message = format!("the output of `{name}` is `{kind}`, which has no field `{field}`");
                     let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
-                        .label(span, "not one of its fields")
+                        .label(*span, "not one of its fields")
                         .label(written.span, format!("`{kind}`"))
                         .help_maybe(help);
                     diagnostics.push(match close {
-                        Some(close) => diagnostic.write_near(span, close),
+                        Some(close) => diagnostic.write_near(*span, close),
                         None => diagnostic,
                     });
                     continue;
@@ -159,9 +153,10 @@ fn computed_fields(
             diagnostics.push(report_misfit(place, wanted, prose, &unfit, message, (declared, help)));
         }
     }
-    let computed = |name: &str| fields.iter().any(|(field, _)| field == name);
+    let computed = |name: &str| fields.iter().any(|(field, _)| field.value == name);
     // The field that is nearly called so has been reported as unknown.
-    let misspelt = |name: &str| fields.iter().any(|(field, _)| crate::suggest::find_closest(field, [name]).is_some());
+    let misspelt =
+        |name: &str| fields.iter().any(|(field, _)| crate::suggest::find_closest(&field.value, [name]).is_some());
     let missing = record.into_iter().flat_map(|record| &record.fields);
     for field in missing.filter(|field| field.kind.lack == Lack::NEVER && !computed(&field.name)) {
         if misspelt(&field.name) {

@@ -44,9 +44,7 @@ impl<'m, 'a> Written<'m, 'a> {
     /// What a step writes, each pattern once.
     pub(super) fn list_writes(&mut self, step: &Step<'a>) -> Vec<Write> {
         let mut writes = self.declared_writes(step);
-        if let (Body::Call { pipeline: Some(callee), .. }, Some(ast::Body::Call { pipeline: name, .. })) =
-            (&step.body, &step.ast.body)
-        {
+        if let Body::Call { name, pipeline: Some(callee), .. } = &step.body {
             let inner = self.of_called(*callee, 0);
             writes.extend(inner.into_iter().map(|(pattern, inner)| Write {
                 pattern,

@@ -27,10 +27,7 @@ impl Emitter<'_, '_, '_> {
         let edges = self.emit_edges(ast.edges.as_ref(), &pipeline.carries);
         let woken = |edge| plan::Edge::receivers(edge).filter(|name| edge.wakes_step(name)).map(str::to_owned);
         let woken = edges.iter().flat_map(woken).collect();
-        let of_loops = pipeline.steps.iter().flat_map(|step| match &step.body {
-            Body::Loop { until_reads, .. } => until_reads.as_slice(),
-            _ => &[],
-        });
+        let of_loops = pipeline.steps.iter().flat_map(|step| step.body.until_reads());
         let reads = pipeline.steps.iter().flat_map(|step| &step.reads).chain(&pipeline.until_reads).chain(of_loops);
         let logged = reads.filter(|read| read.root == Root::Log).filter_map(|read| read.step).collect();
         let mut lists = Lists { of: vec![Vec::new(); pipeline.steps.len() + 1], woken, logged };
@@ -103,10 +100,7 @@ impl Emitter<'_, '_, '_> {
                 (ast::OnFailure::Fix(_), Some(fixer)) => plan::OnFailure::Fix(agent(fixer)),
                 (ast::OnFailure::Fail | ast::OnFailure::Fix(_), _) => plan::OnFailure::Fail,
             },
-            body: match &step.body {
-                Body::Loop { until, until_reads } => self.emit_loop(pipeline, lists, index, until, until_reads),
-                _ => self.emit_body(pipeline, step, is_back),
-            },
+            body: self.emit_body(pipeline, lists, index, is_back),
             for_each: ast.for_each.as_ref().zip(step.list.as_ref()).map(|(each, list)| plan::ForEach {
                 list: self.emit_condition(list, is_back),
                 parallel: each.parallel.as_ref().map(|parallel| parallel.value),
@@ -241,12 +235,8 @@ impl Emitter<'_, '_, '_> {
         pipeline: &Pipeline<'_>,
         lists: &Lists,
         index: usize,
-        until: &[Condition],
-        reads: &[Read],
+        (body, until, reads): (&ast::Loop, &[Condition], &[Read]),
     ) -> plan::Body {
-        let Some(ast::Body::Loop(body)) = &pipeline.steps[index].ast.body else {
-            unreachable!("a loop of the model is one of the spec")
-        };
         let max = body.max.as_ref().expect("a model without errors has a limit for each loop");
         plan::Body::Loop(plan::Loop {
             iteration: plan::Iteration {
@@ -280,12 +270,22 @@ impl Emitter<'_, '_, '_> {
         }
     }
 
-    fn emit_body(&self, pipeline: &Pipeline<'_>, step: &Step<'_>, back: &dyn Fn(&str) -> bool) -> plan::Body {
+    fn emit_body(
+        &self,
+        pipeline: &Pipeline<'_>,
+        lists: &Lists,
+        index: usize,
+        back: &dyn Fn(&str) -> bool,
+    ) -> plan::Body {
+        let step = &pipeline.steps[index];
         let prose = |prose: &TemplateText| self.emit_text(prose, back);
-        let texts =
-            |texts: &[(String, TemplateText)]| texts.iter().map(|(name, text)| (name.clone(), prose(text))).collect();
-        match (&step.body, &step.ast.body) {
-            (Body::Prompt(text), _) => {
+        let optional =
+            |text: &Option<TemplateText>| text.as_ref().map_or_else(|| text::build_template(Vec::new()), prose);
+        let texts = |texts: &[(&ast::Name, TemplateText)]| {
+            texts.iter().map(|(name, text)| (name.value.clone(), prose(text))).collect()
+        };
+        match &step.body {
+            Body::Prompt(text) => {
                 let agent = step.agent.expect("a model without errors has an agent for each prompt");
                 let pack = |&pack: &usize| self.model.spec.packs[pack].name.value.clone();
                 plan::Body::Prompt(plan::PromptBody {
@@ -294,33 +294,31 @@ impl Emitter<'_, '_, '_> {
                     context: step.context.iter().map(pack).collect(),
                 })
             }
-            (_, Some(ast::Body::Run(line))) => plan::Body::Run(command::emit_command(line)),
-            (Body::Script(file), _) => {
+            Body::Run(line) => plan::Body::Run(command::emit_command(line)),
+            Body::Script(file) => {
                 let folder =
                     pipeline.ast.working_dir.as_ref().and_then(|path| self.workspace_path(path)).unwrap_or_default();
                 let sources = &self.loader.sources;
                 plan::Body::Run(command::script_command(sources.name(*file), sources.text(*file), &folder))
             }
-            (Body::Value(text), _) => plan::Body::Value(prose(text)),
-            (Body::Fields(fields), _) => plan::Body::Fields(texts(fields)),
-            (Body::Stop(message), Some(ast::Body::Stop { status, .. })) => plan::Body::Stop {
-                status: *status,
-                message: message.as_ref().map_or_else(|| text::build_template(Vec::new()), prose),
-            },
-            (Body::Call { pipeline: Some(target), args }, _) => plan::Body::Call(plan::Call {
+            Body::Value(text) => plan::Body::Value(prose(text)),
+            Body::Fields(fields) => plan::Body::Fields(texts(fields)),
+            Body::Stop { status, message } => plan::Body::Stop { status: *status, message: optional(message) },
+            Body::Call { pipeline: Some(target), args, .. } => plan::Body::Call(plan::Call {
                 pipeline: self.model.spec.pipelines[*target].name.value.clone(),
                 params: texts(args),
             }),
-            (Body::Swarm { swarm: Some(target), goal }, _) => plan::Body::Swarm(plan::SwarmCall {
+            Body::Swarm { swarm: Some(target), goal, .. } => plan::Body::Swarm(plan::SwarmCall {
                 swarm: self.model.spec.swarms[*target].name.value.clone(),
                 goal: goal.as_ref().map(prose),
             }),
-            (Body::Gate(message), Some(ast::Body::Gate(gate))) => plan::Body::Gate(self.emit_gate(
-                step,
-                gate,
-                message.as_ref().map_or_else(|| text::build_template(Vec::new()), prose),
-            )),
-            _ => unreachable!("a model without errors has a body for each step"),
+            Body::Gate { gate, message } => plan::Body::Gate(self.emit_gate(step, gate, optional(message))),
+            Body::Loop { body, until, until_reads } => {
+                self.emit_loop(pipeline, lists, index, (body, until, until_reads))
+            }
+            Body::Call { .. } | Body::Swarm { .. } | Body::Missing => {
+                unreachable!("a model without errors has a body for each step")
+            }
         }
     }
 

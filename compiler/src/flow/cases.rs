@@ -156,7 +156,7 @@ impl Flow<'_, '_> {
         let pipeline = self.pipeline;
         let loops = self.loops.clone();
         let of_loops = loops.into_iter().filter_map(|step| match &pipeline.steps[step].body {
-            Body::Loop { until, until_reads } => Some((until, until_reads)),
+            Body::Loop { until, until_reads, .. } => Some((until, until_reads)),
             _ => None,
         });
         let asks = |read: &Read| match key.of {

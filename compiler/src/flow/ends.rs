@@ -8,7 +8,7 @@ use swarmc_plan::{Exhausted, Join, RoundFailure, When};
 use super::diagram::{ALWAYS, Formula, NEVER, Sized, TooLarge, Variable};
 use super::values::{Key, Of};
 use super::{Answer, Flow};
-use crate::ast::{self, ForEachJoin, OnFailure};
+use crate::ast::{ForEachJoin, OnFailure};
 use crate::model::{Body, Need, Read, Step};
 use crate::template::Root;
 
@@ -174,7 +174,7 @@ impl Flow<'_, '_> {
         // `none-failed` itself takes the failures out: here only a success counts.
         let when = if need.declared && join == Join::NoneFailed { When::Success } else { need.when };
         // Nothing starts after the end of the pipeline.
-        if when != When::Always && matches!(self.pipeline.steps[need.step].body, Body::Stop(_)) {
+        if when != When::Always && matches!(self.pipeline.steps[need.step].body, Body::Stop { .. }) {
             return Ok(NEVER);
         }
         if when == When::Always {
@@ -239,13 +239,7 @@ impl Flow<'_, '_> {
     pub(super) fn success_formula(&mut self, holder: Option<usize>) -> Sized {
         let pipeline = self.pipeline;
         let (until, reads, exhausted) = match holder.map(|holder| &pipeline.steps[holder]) {
-            Some(Step { body: Body::Loop { until, until_reads }, ast, .. }) => {
-                let exhausted = match &ast.body {
-                    Some(ast::Body::Loop(body)) => body.exhausted,
-                    _ => Exhausted::Success,
-                };
-                (until, until_reads, exhausted)
-            }
+            Some(Step { body: Body::Loop { body, until, until_reads }, .. }) => (until, until_reads, body.exhausted),
             _ => (&pipeline.until, &pipeline.until_reads, pipeline.ast.exhausted),
         };
         let all = self.handled_formula(holder, reads)?;
@@ -321,7 +315,7 @@ impl Flow<'_, '_> {
     fn repeat_formula(&mut self, holder: Option<usize>) -> Sized {
         self.diagram.begin_question();
         let pipeline = self.pipeline;
-        let stops = (0..pipeline.steps.len()).filter(|&step| matches!(pipeline.steps[step].body, Body::Stop(_)));
+        let stops = (0..pipeline.steps.len()).filter(|&step| matches!(pipeline.steps[step].body, Body::Stop { .. }));
         let followed = match holder.map(|holder| &pipeline.steps[holder].body) {
             Some(Body::Loop { until_reads, .. }) => self.handled_formula(holder, until_reads),
             _ if pipeline.ast.on_failure == RoundFailure::Continue => Ok(ALWAYS),
@@ -452,10 +446,11 @@ impl Flow<'_, '_> {
     pub(super) fn has_value(&mut self) -> Answer {
         self.diagram.begin_question();
         let pipeline = self.pipeline;
-        let stops = pipeline.steps.iter().enumerate().filter(|(_, step)| match &step.ast.body {
-            Some(ast::Body::Stop { status, .. }) => *status == swarmc_plan::StopStatus::Success,
-            _ => false,
-        });
+        let stops = pipeline
+            .steps
+            .iter()
+            .enumerate()
+            .filter(|(_, step)| matches!(step.body, Body::Stop { status: swarmc_plan::StopStatus::Success, .. }));
         // A `stop` that succeeds ends the pipeline without its value.
         if stops.into_iter().any(|(stop, _)| !pipeline.result.contains(&stop)) {
             return Answer::No;
@@ -478,13 +473,16 @@ impl Flow<'_, '_> {
 /// time-out.
 pub(crate) fn can_fail(step: &Step<'_>) -> bool {
     let lenient = step.ast.for_each.as_ref().is_some_and(|each| each.join == ForEachJoin::Settled);
-    match &step.ast.body {
+    match &step.body {
         _ if lenient => false,
-        Some(body) if body.kind().is_computed() => !step.ast.checks.is_empty() || step.ast.output.kind.is_some(),
-        Some(ast::Body::Gate(gate)) => {
+        Body::Value(_) | Body::Fields(_) | Body::Stop { .. } => {
+            !step.ast.checks.is_empty() || step.ast.output.kind.is_some()
+        }
+        Body::Gate { gate, .. } => {
             let choices = gate.on_timeout.iter().map(|timeout| &timeout.choice).chain(&gate.headless);
             choices.into_iter().any(|choice| choice.value == "fail")
         }
-        _ => true,
+        Body::Prompt(_) | Body::Run(_) | Body::Script(_) => true,
+        Body::Call { .. } | Body::Swarm { .. } | Body::Loop { .. } | Body::Missing => true,
     }
 }

@@ -16,8 +16,7 @@ impl<'a> Flow<'_, 'a> {
     pub(super) fn value_kind(&self, key: &Key) -> Kind {
         match (key.root, &key.of) {
             (Root::Iteration | Root::Exit, _) => Kind::Int,
-            (Root::Output, Of::Step(step)) if self.is_choice(*step, key) => {
-                let Some(ast::Body::Gate(gate)) = &self.pipeline.steps[*step].ast.body else { return Kind::Free };
+            (Root::Output, Of::Step(step)) if let Some(gate) = self.chosen_at(*step, key) => {
                 Kind::Enum(gate.options.iter().map(|option| option.value.clone()).collect())
             }
             _ => match self.declared_type(key, key.fields.len()).map(|kind| &kind.kind) {
@@ -31,9 +30,10 @@ impl<'a> Flow<'_, 'a> {
         }
     }
 
-    fn is_choice(&self, step: usize, key: &Key) -> bool {
-        matches!(self.pipeline.steps[step].body, Body::Gate(_))
-            && matches!(key.fields.as_slice(), [field] if field == "choice")
+    /// The gate whose choice a value is.
+    fn chosen_at(&self, step: usize, key: &Key) -> Option<&'a ast::Gate> {
+        let gate = self.pipeline.steps[step].body.gate();
+        gate.filter(|_| matches!(key.fields.as_slice(), [field] if field == "choice"))
     }
 
     /// The fields on the way to a value that may be left out, by their place.

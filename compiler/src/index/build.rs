@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasherDefault;
 
+use swarmc_plan::StepKind;
+
 use super::order;
 use super::place::PlaceHasher;
 use super::shapes::Shapes;
@@ -10,7 +12,7 @@ use super::walk;
 use super::{Import, Index, Need, Occurrence, PathUse, Role, ShapeId, Step, Symbol, SymbolId, SymbolKind, TextUse};
 use crate::ast::{self, Name};
 use crate::load::{Loader, path_from};
-use crate::model::{Body, Model, ParamRef, Read, TemplateText, Variable};
+use crate::model::{Model, ParamRef, Read, TemplateText, Variable};
 use crate::resolve::list_receivers;
 use crate::schema::Target;
 use crate::source::{FileId, Span};
@@ -221,7 +223,7 @@ impl Builder<'_, '_, '_> {
                 for input in &step.ast.inputs {
                     self.add_symbol(SymbolKind::Port, &input.name, Some(id));
                 }
-                if let Some(ast::Body::Gate(gate)) = &step.ast.body {
+                if let Some(gate) = step.body.gate() {
                     for option in &gate.options {
                         self.add_local(SymbolKind::Option, Local::Option, option, Some(id));
                     }
@@ -284,11 +286,7 @@ impl Builder<'_, '_, '_> {
         let model = self.model;
         for (number, pipeline) in model.pipelines.iter().enumerate() {
             for (index, step) in pipeline.steps.iter().enumerate() {
-                let inner = match &step.body {
-                    Body::Loop { until_reads, .. } => until_reads.as_slice(),
-                    _ => &[],
-                };
-                for read in step.reads.iter().chain(inner) {
+                for read in step.reads.iter().chain(step.body.until_reads()) {
                     self.add_read(read, Some(number), Some(index));
                 }
             }
@@ -477,11 +475,13 @@ fn kind_of(what: NameKind) -> SymbolKind {
 }
 
 fn step_kind(step: &ast::Step) -> SymbolKind {
-    match step.body {
-        Some(ast::Body::Gate(_)) => SymbolKind::Gate,
-        Some(ast::Body::Loop(_)) => SymbolKind::Loop,
-        Some(ast::Body::Stop { .. }) => SymbolKind::Stop,
-        _ => SymbolKind::Task,
+    match step.body.as_ref().map(ast::Body::kind) {
+        Some(StepKind::Gate) => SymbolKind::Gate,
+        Some(StepKind::Loop) => SymbolKind::Loop,
+        Some(StepKind::Stop) => SymbolKind::Stop,
+        Some(StepKind::Prompt | StepKind::Run | StepKind::Value | StepKind::Call | StepKind::Swarm) | None => {
+            SymbolKind::Task
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Role, SymbolKind, build_index};
 use crate::load::Loader;
-use crate::model::{self, Body, Model};
+use crate::model::{self, Model};
 use crate::source::Span;
 use crate::stats::{Fields, Names};
 
@@ -35,13 +35,11 @@ pub(crate) fn count_names(model: &Model<'_>, loader: &Loader<'_>) -> Names {
 
 /// Everything that texts and conditions read.
 fn list_reads<'m>(model: &'m Model<'_>) -> impl Iterator<Item = &'m model::Read> {
-    let of_steps = model.pipelines.iter().flat_map(|pipeline| &pipeline.steps).flat_map(|step| {
-        let inner = match &step.body {
-            Body::Loop { until_reads, .. } => until_reads.as_slice(),
-            _ => &[],
-        };
-        step.reads.iter().chain(inner)
-    });
+    let of_steps = model
+        .pipelines
+        .iter()
+        .flat_map(|pipeline| &pipeline.steps)
+        .flat_map(|step| step.reads.iter().chain(step.body.until_reads()));
     let of_pipelines =
         model.pipelines.iter().flat_map(|pipeline| pipeline.until_reads.iter().chain(&pipeline.env_reads));
     let of_providers = model.providers.iter().flat_map(|provider| &provider.env_reads);

@@ -333,8 +333,9 @@ fn sole_sink(steps: &[Step<'_>]) -> Option<usize> {
     // Each turn goes one loop deeper, so the search ends.
     let mut list = None;
     loop {
-        let last =
-            |&step: &usize| steps[step].within == list && !needed[step] && !matches!(steps[step].body, Body::Stop(_));
+        let last = |&step: &usize| {
+            steps[step].within == list && !needed[step] && !matches!(steps[step].body, Body::Stop { .. })
+        };
         let mut sinks = (0..steps.len()).filter(last);
         match (sinks.next(), sinks.next()) {
             (Some(sink), None) if matches!(steps[sink].body, Body::Loop { .. }) => list = Some(sink),

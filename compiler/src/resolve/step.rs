@@ -243,23 +243,24 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         Some(pack)
     }
 
-    fn resolve_body(&mut self, step: &'a ast::Step, within: &Within<'_>) -> Body {
+    fn resolve_body(&mut self, step: &'a ast::Step, within: &Within<'_>) -> Body<'a> {
         let Some(body) = &step.body else { return Body::Missing };
         match body {
             ast::Body::Prompt(source) => self.resolve_prompt(step, source).map_or(Body::Missing, Body::Prompt),
-            ast::Body::Run(_) => Body::Plain,
+            ast::Body::Run(line) => Body::Run(line),
             ast::Body::Script(path) => {
                 let span = path.span(0..path.as_str().len());
                 self.loader.resolve_file(path.as_str(), span, self.diagnostics).map_or(Body::Missing, Body::Script)
             }
             ast::Body::Value(text) => Body::Value(text::scan_inline(text, self.loader, self.diagnostics)),
             ast::Body::Fields(fields) => Body::Fields(self.named_texts(fields)),
-            ast::Body::Stop { message, .. } => {
-                Body::Stop(message.as_ref().map(|message| text::scan_inline(message, self.loader, self.diagnostics)))
+            ast::Body::Stop { status, message } => {
+                let message = message.as_ref().map(|message| text::scan_inline(message, self.loader, self.diagnostics));
+                Body::Stop { status: *status, message }
             }
             ast::Body::Call { pipeline, args } => {
                 let target = self.tables.resolve_name(NameKind::Pipeline, pipeline, self.diagnostics);
-                Body::Call { pipeline: target, args: self.named_texts(args) }
+                Body::Call { name: pipeline, pipeline: target, args: self.named_texts(args) }
             }
             ast::Body::Swarm { swarm, goal } => {
                 let target = self.tables.resolve_name(NameKind::Swarm, swarm, self.diagnostics);
@@ -267,22 +268,22 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                     self.uses.swarms[target] = true;
                 }
                 let goal = goal.as_ref().map(|goal| text::scan_inline(goal, self.loader, self.diagnostics));
-                Body::Swarm { swarm: target, goal }
+                Body::Swarm { name: swarm, swarm: target, goal }
             }
             ast::Body::Gate(gate) => {
                 let message = gate.message.as_ref();
-                Body::Gate(message.map(|message| text::scan_inline(message, self.loader, self.diagnostics)))
+                let message = message.map(|message| text::scan_inline(message, self.loader, self.diagnostics));
+                Body::Gate { gate, message }
             }
             ast::Body::Loop(body) => {
                 let (until, until_reads) = self.resolve_untils(&body.until, within);
-                Body::Loop { until, until_reads }
+                Body::Loop { body, until, until_reads }
             }
         }
     }
 
-    fn named_texts(&mut self, texts: &[(Name, crate::syntax::Text)]) -> Vec<(String, TemplateText)> {
-        let inline =
-            |(name, text): &(Name, _)| (name.value.clone(), text::scan_inline(text, self.loader, self.diagnostics));
+    fn named_texts(&mut self, texts: &'a [(Name, crate::syntax::Text)]) -> Vec<(&'a Name, TemplateText)> {
+        let inline = |(name, text): &'a (Name, _)| (name, text::scan_inline(text, self.loader, self.diagnostics));
         texts.iter().map(inline).collect()
     }
 

@@ -90,15 +90,14 @@ fn infer_pipeline(
 
 /// What a step puts out for one item, as far as its body alone tells.
 fn infer_body(step: &Step<'_>, typing: &Typing, lookup: &mut Lookup<'_>) -> Type {
-    match (&step.body, &step.ast.body) {
-        (Body::Prompt(_) | Body::Script(_) | Body::Stop(_) | Body::Swarm { .. }, _) | (_, Some(ast::Body::Run(_))) => {
-            Type::TEXT
+    match &step.body {
+        Body::Prompt(_) | Body::Run(_) | Body::Script(_) | Body::Stop { .. } | Body::Swarm { .. } => Type::TEXT,
+        Body::Call { pipeline, .. } => {
+            pipeline.and_then(|pipeline| typing.pipelines[pipeline].result.clone()).unwrap_or(Type::ANY)
         }
-        (Body::Call { pipeline: Some(pipeline), .. }, _) => {
-            typing.pipelines[*pipeline].result.clone().unwrap_or(Type::ANY)
-        }
-        (Body::Gate(_), Some(ast::Body::Gate(gate))) => infer_decision(step.ast.name.span, gate, &typing.types, lookup),
-        _ => Type::ANY,
+        Body::Gate { gate, .. } => infer_decision(step.ast.name.span, gate, &typing.types, lookup),
+        // What is computed is known when the types of what it reads are.
+        Body::Value(_) | Body::Fields(_) | Body::Loop { .. } | Body::Missing => Type::ANY,
     }
 }
 
@@ -169,12 +168,11 @@ fn infer_step_values(known: &mut PipelineTypes, workflow: &Workflow<'_>, index: 
         when.into_iter().for_each(|when| checker.assume_condition(when));
         checker.infer_value(&prose.template)
     };
-    let one = match (&step.body, &step.ast.body) {
-        (Body::Value(prose), _) => value(prose),
-        (Body::Fields(fields), Some(ast::Body::Fields(written))) => {
-            let span = step.ast.name.span;
-            let fields = fields.iter().zip(written);
-            Type::record(fields.map(|((name, prose), (written, _))| (name.as_str(), value(prose), written.span)), span)
+    let one = match &step.body {
+        Body::Value(prose) => value(prose),
+        Body::Fields(fields) => {
+            let fields = fields.iter().map(|(name, prose)| (name.value.as_str(), value(prose), name.span));
+            Type::record(fields, step.ast.name.span)
         }
         _ => return,
     };

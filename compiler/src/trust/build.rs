@@ -124,7 +124,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         };
         let steps = found.steps.iter().zip(&marks).map(|(step, marks)| {
             let kind = match step.body {
-                Body::Gate(_) => Kind::Gate,
+                Body::Gate { .. } => Kind::Gate,
                 _ if step.agent.is_some() => Kind::Turn,
                 _ => Kind::Step,
             };
@@ -194,7 +194,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                 marks.exit = mark("sends to the outside");
             }
         }
-        if let Some(ast::Body::Gate(gate)) = &step.ast.body {
+        if let Some(gate) = step.body.gate() {
             let text = gate.asks.iter().find(|field| self.labels.type_label(&field.kind) == Label::Arbitrary);
             marks.untrusted = text.map(|field| Mark {
                 span: field.name.span,
@@ -259,7 +259,7 @@ impl<'m, 'a> Builder<'m, 'a> {
     /// What the output of a step, or a field of it, can carry.
     pub(super) fn output_label(&self, pipeline: usize, step: usize, fields: &[Name]) -> Label {
         let found = &self.model.pipelines[pipeline].steps[step];
-        if let Some(ast::Body::Gate(gate)) = &found.ast.body {
+        if let Some(gate) = found.body.gate() {
             let of = |field: &ast::Field| self.labels.type_label(&field.kind);
             return match fields.split_first() {
                 None => gate.asks.iter().map(of).max().unwrap_or(Label::Fixed),

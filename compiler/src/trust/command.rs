@@ -7,8 +7,8 @@
 use std::ops::Range;
 
 use super::shell::{self, Simple};
-use crate::ast::{Body, Line, Step};
-use crate::model;
+use crate::ast::{Line, Step};
+use crate::model::{self, Body};
 use crate::source::{FileId, Sources, Span};
 use crate::syntax::Text;
 
@@ -109,9 +109,9 @@ const SPEAKING: &[&str] = &[
 
 /// What the body of a step starts.
 pub(crate) fn list_body_commands<'a>(step: &model::Step<'a>, sources: &Sources) -> Vec<Started<'a>> {
-    match (&step.ast.body, &step.body) {
-        (Some(Body::Run(line)), _) => list_started(line),
-        (_, model::Body::Script(file)) => list_script_commands(*file, sources),
+    match &step.body {
+        Body::Run(line) => list_started(line),
+        Body::Script(file) => list_script_commands(*file, sources),
         _ => Vec::new(),
     }
 }

@@ -4,7 +4,6 @@
 //! passes. A gate that an option of its own can answer counts as shown only where that option does not lead on.
 
 use super::graph::Gate;
-use crate::ast;
 use crate::model::{Body, Pipeline, Step};
 use crate::source::Span;
 use crate::template::{Comparison, Expr, ExprKind, Path, Root};
@@ -24,7 +23,7 @@ pub(super) struct Gates {
 impl Gates {
     pub(super) fn new(pipeline: &Pipeline<'_>) -> Gates {
         let steps = &pipeline.steps;
-        let gates = (0..steps.len()).filter(|&step| matches!(steps[step].body, Body::Gate(_)));
+        let gates = (0..steps.len()).filter(|&step| matches!(steps[step].body, Body::Gate { .. }));
         let list: Vec<usize> = gates.take(MOST).collect();
         let mut gates = Gates { list, after: Vec::new(), before: Vec::new() };
         if !gates.list.is_empty() && pipeline.order.cycles.is_empty() {
@@ -82,7 +81,7 @@ impl Gates {
 
 /// Whether nothing but a person's answer leads from a gate to a step.
 fn asks_a_person(gate: &Step<'_>, to: &Step<'_>, index: usize) -> bool {
-    let Some(ast::Body::Gate(written)) = &gate.ast.body else { return false };
+    let Some(written) = gate.body.gate() else { return false };
     let answers = written.headless.iter().chain(written.on_timeout.iter().map(|timeout| &timeout.choice));
     let mut answers = answers.filter(|choice| choice.value != "fail").peekable();
     if answers.peek().is_none() {

@@ -26,7 +26,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         let step = &model.pipelines[instance.pipeline].steps[index];
         let node = instance.steps[index];
         // A person reads what a gate shows, and none of it goes on.
-        if matches!(step.body, Body::Gate(_) | Body::Loop { .. }) {
+        if matches!(step.body, Body::Gate { .. } | Body::Loop { .. }) {
             return;
         }
         let carried = collect_carried(model, step);
@@ -113,11 +113,11 @@ impl<'m, 'a> Builder<'m, 'a> {
         let step = &model.pipelines[instance.pipeline].steps[index];
         let mut targets = HashMap::new();
         match &step.body {
-            Body::Call { pipeline: Some(target), args } => {
+            Body::Call { pipeline: Some(target), args, .. } => {
                 let callee = self.add_call(instance, index, *target);
                 let params = &model.pipelines[*target].ast.params;
                 for (name, prose) in args {
-                    let param = params.iter().position(|param| param.name.value == *name);
+                    let param = params.iter().position(|param| param.name.value == name.value);
                     let carries =
                         param.filter(|&param| self.labels.type_label(&params[param].kind) == Label::Arbitrary);
                     let to = carries.map(|param| callee.params[param]);
@@ -125,7 +125,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                     targets.extend(places.map(|place| (place, (to, Via::Passes))));
                 }
             }
-            Body::Swarm { swarm: Some(swarm), goal } => {
+            Body::Swarm { swarm: Some(swarm), goal, .. } => {
                 let team = self.add_swarm(*swarm, Some((instance.steps[index], step.ast.name.span)));
                 let reads = goal.iter().flat_map(|goal| goal.template.reads.iter().map(move |read| (goal, read)));
                 let places = reads.map(|(goal, read)| goal.passage.span(read.whole.clone()));

@@ -215,7 +215,8 @@ impl<'p> Validator<'p> {
                 self.check_template(&place.field("gate").field("message"), &gate.message, reader)?;
                 self.check_gate(&place.field("gate"), step, gate)
             }
-            _ => Ok(()),
+            // Its steps are checked with those around it.
+            Body::Loop(_) => Ok(()),
         }
     }
 

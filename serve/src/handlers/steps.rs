@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use swarmc_plan::{Body, Pipeline};
+use swarmc_plan::{Pipeline, StepKind};
 use swarmc_runtime::StepId;
 use swarmc_view::documents::{StepRow, Version};
 use swarmc_view::{FollowedRun, Row, RunView};
@@ -62,7 +62,7 @@ fn last_rows(run: &FollowedRun) -> HashMap<String, usize> {
 }
 
 fn describe_row(row: &Row, label: &str, kinds: &BTreeMap<&str, &'static str>, waits: Option<String>) -> StepLine {
-    let kind = kinds.get(&*row.step.name).copied().unwrap_or("value");
+    let kind = kinds.get(&*row.step.name).copied().unwrap_or(StepKind::Value.label());
     StepLine { label: label.to_owned(), kind, row: StepRow::from(row), waits }
 }
 
@@ -76,17 +76,7 @@ fn describe_waiting(run: &FollowedRun, step: &StepId, waits: &str) -> String {
 /// What each step of the plan is, by name.
 fn list_kinds(run: &FollowedRun) -> BTreeMap<&str, &'static str> {
     let steps = run.past.plan.pipelines.iter().flat_map(Pipeline::all_steps);
-    let kind = |body: &Body| match body {
-        Body::Prompt(_) => "agent",
-        Body::Run(_) => "command",
-        Body::Gate(_) => "gate",
-        Body::Swarm(_) => "swarm",
-        Body::Call(_) => "call",
-        Body::Loop(_) => "loop",
-        Body::Stop { .. } => "stop",
-        _ => "value",
-    };
-    steps.map(|step| (step.name.as_str(), kind(&step.body))).collect()
+    steps.map(|step| (step.name.as_str(), step.body.kind().label())).collect()
 }
 
 pub(crate) fn get_step(service: &Service, call: &Call) -> Result<Reply, Problem> {
