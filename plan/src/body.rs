@@ -121,6 +121,23 @@ pub enum Slot {
     Agent,
 }
 
+/// What a picture draws a step as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A turn of an agent.
+    Agent,
+    /// A command.
+    Command,
+    /// A computed value.
+    Value,
+    /// A person decides.
+    Gate,
+    /// The end.
+    Stop,
+    /// Another pipeline or a swarm.
+    Call,
+}
+
 /// What is to be known of a kind.
 struct Row {
     kind: StepKind,
@@ -132,6 +149,7 @@ struct Row {
     noun: &'static str,
     /// What lists and pictures call a step of the kind, before its [`Body::target`].
     label: &'static str,
+    shape: Shape,
     /// Whether most pipelines have one, so that an editor offers it first.
     is_common: bool,
     slot: Option<Slot>,
@@ -149,6 +167,7 @@ const TASK: Row = Row {
     in_task: true,
     noun: "a computed value",
     label: "value",
+    shape: Shape::Value,
     is_common: true,
     slot: None,
     is_container: false,
@@ -160,15 +179,40 @@ const TASK: Row = Row {
 
 /// The kinds, in the order in which messages list them.
 const KINDS: &[Row] = &[
-    Row { kind: StepKind::Prompt, name: "prompt", noun: "a prompt", label: "agent", slot: Some(Slot::Agent), ..TASK },
-    Row { kind: StepKind::Run, name: "run", noun: "a command", label: "command", slot: Some(Slot::Command), ..TASK },
+    Row {
+        kind: StepKind::Prompt,
+        name: "prompt",
+        noun: "a prompt",
+        label: "agent",
+        shape: Shape::Agent,
+        slot: Some(Slot::Agent),
+        ..TASK
+    },
+    Row {
+        kind: StepKind::Run,
+        name: "run",
+        noun: "a command",
+        label: "command",
+        shape: Shape::Command,
+        slot: Some(Slot::Command),
+        ..TASK
+    },
     Row { is_computed: true, ..TASK },
-    Row { kind: StepKind::Call, name: "call", noun: "a call", label: "call", is_container: true, ..TASK },
+    Row {
+        kind: StepKind::Call,
+        name: "call",
+        noun: "a call",
+        label: "call",
+        shape: Shape::Call,
+        is_container: true,
+        ..TASK
+    },
     Row {
         kind: StepKind::Swarm,
         name: "swarm",
         noun: "a swarm",
         label: "swarm",
+        shape: Shape::Call,
         is_common: false,
         slot: Some(Slot::Agent),
         is_container: true,
@@ -180,6 +224,7 @@ const KINDS: &[Row] = &[
         in_task: false,
         noun: "a gate",
         label: "gate",
+        shape: Shape::Gate,
         asks_person: true,
         can_repeat: false,
         ..TASK
@@ -201,6 +246,7 @@ const KINDS: &[Row] = &[
         in_task: false,
         noun: "a `stop`",
         label: "stop",
+        shape: Shape::Stop,
         is_common: false,
         is_computed: true,
         can_repeat: false,
@@ -249,6 +295,11 @@ impl StepKind {
         self.row().label
     }
 
+    /// What a picture draws it as; a loop is a frame around its steps.
+    pub fn shape(self) -> Shape {
+        self.row().shape
+    }
+
     /// Whether most pipelines have one, so that an editor offers it first.
     pub fn is_common(self) -> bool {
         self.row().is_common
@@ -270,7 +321,7 @@ impl StepKind {
         self.takes_slot().is_some() && !self.is_container()
     }
 
-    /// Whether its output is computed from texts, without a program.
+    /// Whether it does nothing outside of the run: no program, no person.
     pub fn is_computed(self) -> bool {
         self.row().is_computed
     }

@@ -26,7 +26,7 @@ mod validate;
 mod validator;
 
 pub use agent_names::{STATIONS, is_station};
-pub use body::{Body, Slot, StepKind};
+pub use body::{Body, Shape, Slot, StepKind};
 pub use compare::{Change, Difference, Field, Part, compare_plans};
 pub use connection::{Connection, ProviderKind};
 pub use json::{ReadError, VERSION, plan_schema, read_plan, read_with, write_plan};

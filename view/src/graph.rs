@@ -8,10 +8,11 @@ mod layers;
 
 use std::collections::BTreeMap;
 
-use swarmc_plan::{Body, Iteration, Pipeline, Plan, PlanItem, Response, Step, StepKind, Swarm, When};
+use swarmc_plan::{Body, Iteration, Pipeline, Plan, PlanItem, Response, Step, Swarm, When};
 
 pub use frames::{Drawn, LINE, NAME_LINE, Picture, SLANT, layout_picture};
 pub use layers::{Point, Rect, Size, TooLarge, Wire};
+pub use swarmc_plan::Shape;
 
 use crate::describe_step;
 
@@ -59,38 +60,6 @@ pub struct Node {
     pub shape: Shape,
     /// It runs for each item of a list, or stands for several.
     pub is_many: bool,
-}
-
-/// What a box stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// A turn of an agent, or a member.
-    Agent,
-    /// A command.
-    Command,
-    /// A computed value.
-    Value,
-    /// A person decides.
-    Gate,
-    /// The end.
-    Stop,
-    /// Another pipeline or a swarm.
-    Call,
-}
-
-impl Shape {
-    /// That of a step.
-    fn of(kind: StepKind) -> Shape {
-        match kind {
-            StepKind::Prompt => Shape::Agent,
-            StepKind::Run => Shape::Command,
-            // The box of a loop is a frame.
-            StepKind::Value | StepKind::Loop => Shape::Value,
-            StepKind::Gate => Shape::Gate,
-            StepKind::Stop => Shape::Stop,
-            StepKind::Call | StepKind::Swarm => Shape::Call,
-        }
-    }
 }
 
 /// An arrow.
@@ -250,7 +219,7 @@ impl Drawer<'_> {
         lines.extend(what);
         lines.extend(step.for_each.as_ref().map(|each| format!("for each of {}", truncate_text(&each.list.source))));
         lines.extend(step.when.as_ref().map(|when| format!("when {}", truncate_text(&when.source))));
-        let (about, shape) = (self.describe_node(step), Shape::of(kind));
+        let (about, shape) = (self.describe_node(step), kind.shape());
         group.nodes.push(Node { id, lines, about, shape, is_many: step.for_each.is_some() });
     }
 

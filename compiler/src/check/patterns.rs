@@ -9,7 +9,7 @@ mod programs;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use swarmc_plan::Capability;
+use swarmc_plan::{Capability, StepKind};
 
 use crate::ast::{self, PackRule};
 use crate::code::Code;
@@ -98,7 +98,7 @@ fn find_first_steps(model: &Model<'_>, pipeline: &Pipeline<'_>) -> Vec<bool> {
 /// Whether a step may leave files behind; while a gate waits, a person may.
 fn may_make(model: &Model<'_>, step: &Step<'_>) -> bool {
     match step.body {
-        Body::Value(_) | Body::Fields(_) | Body::Stop { .. } => false,
+        _ if step.kind().is_some_and(StepKind::is_computed) => false,
         Body::Prompt(_) => {
             step.fixer.is_some()
                 || !step.ast.checks.is_empty()
@@ -111,8 +111,7 @@ fn may_make(model: &Model<'_>, step: &Step<'_>) -> bool {
                     !declared || agent.fallback.is_some() || agent.ast.files.is_some() || step.ast.files.is_some()
                 })
         }
-        Body::Run(_) | Body::Script(_) | Body::Gate { .. } => true,
-        Body::Call { .. } | Body::Swarm { .. } | Body::Loop { .. } | Body::Missing => true,
+        _ => true,
     }
 }
 

@@ -148,7 +148,7 @@ fn check_body(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Dia
     };
     let kind = step.kind()?;
     match kind {
-        StepKind::Prompt | StepKind::Run => match (&fake.ast.choice, &step.ast.on_failure) {
+        _ if kind.takes_turn() => match (&fake.ast.choice, &step.ast.on_failure) {
             (Some(choice), ast::OnFailure::Escalate(_)) => no_option(step, choice, ESCALATED),
             (Some(choice), _) => {
                 let diagnostic = Diagnostic::new(Code::WrongValue, format!("step `{name}` asks no person to choose"))
@@ -171,8 +171,8 @@ fn check_body(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Dia
             format!("step `{name}` starts a swarm, so it cannot be faked itself"),
             "fake the members of that swarm",
         ),
-        StepKind::Value | StepKind::Stop => {
-            nothing(format!("step `{name}` is computed, so it cannot be faked"), "fake the steps that it reads")
+        kind => {
+            nothing(format!("step `{name}` is {}, so it cannot be faked", kind.noun()), "fake the steps that it reads")
         }
     }
 }

@@ -3,7 +3,7 @@
 //! This module builds only the formulas that a question needs, and builds a step before those that wait for it. A step
 //! that can fail has its own variable for failure; all else follows from these variables and from the conditions.
 
-use swarmc_plan::{Exhausted, Join, RoundFailure, When};
+use swarmc_plan::{Exhausted, Join, RoundFailure, StepKind, When};
 
 use super::diagram::{ALWAYS, Formula, NEVER, Sized, TooLarge, Variable};
 use super::values::{Key, Of};
@@ -475,14 +475,13 @@ pub(crate) fn can_fail(step: &Step<'_>) -> bool {
     let lenient = step.ast.for_each.as_ref().is_some_and(|each| each.join == ForEachJoin::Settled);
     match &step.body {
         _ if lenient => false,
-        Body::Value(_) | Body::Fields(_) | Body::Stop { .. } => {
-            !step.ast.checks.is_empty() || step.ast.output.kind.is_some()
-        }
         Body::Gate { gate, .. } => {
             let choices = gate.on_timeout.iter().map(|timeout| &timeout.choice).chain(&gate.headless);
             choices.into_iter().any(|choice| choice.value == "fail")
         }
-        Body::Prompt(_) | Body::Run(_) | Body::Script(_) => true,
-        Body::Call { .. } | Body::Swarm { .. } | Body::Loop { .. } | Body::Missing => true,
+        _ if step.kind().is_some_and(StepKind::is_computed) => {
+            !step.ast.checks.is_empty() || step.ast.output.kind.is_some()
+        }
+        _ => true,
     }
 }

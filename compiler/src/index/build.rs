@@ -479,9 +479,7 @@ fn step_kind(step: &ast::Step) -> SymbolKind {
         Some(StepKind::Gate) => SymbolKind::Gate,
         Some(StepKind::Loop) => SymbolKind::Loop,
         Some(StepKind::Stop) => SymbolKind::Stop,
-        Some(StepKind::Prompt | StepKind::Run | StepKind::Value | StepKind::Call | StepKind::Swarm) | None => {
-            SymbolKind::Task
-        }
+        _ => SymbolKind::Task,
     }
 }
 

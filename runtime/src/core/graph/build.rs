@@ -294,8 +294,8 @@ impl<'a> Build<'a> {
                 Kind::Loop(self.build_region(place, &body.steps, &body.iteration, Some(spot), names)?)
             }
             Body::Call(call) => Kind::Call(self.resolve_callee(&call.pipeline)?),
-            body if body.kind().is_computed() => Kind::Value,
-            _ => Kind::Task,
+            Body::Value(_) | Body::Fields(_) => Kind::Value,
+            Body::Prompt(_) | Body::Run(_) | Body::Swarm(_) => Kind::Task,
         };
         let own = step.concurrency.map(|limit| self.add_lane(limit, LimitOf::Step));
         let kind_lane = self.kinds.and_then(|(commands, agents)| match step.body.kind().takes_slot()? {
