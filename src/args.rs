@@ -4,6 +4,7 @@ mod agent;
 mod engine;
 mod follow;
 mod habits;
+mod read;
 mod resume;
 mod run;
 mod serve;
@@ -17,7 +18,6 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use engine::Engine;
 pub(crate) use follow::{Events, Top};
-pub(crate) use habits::propose_command;
 pub(crate) use resume::Resume;
 pub(crate) use run::Run;
 pub(crate) use serve::Serve;
@@ -39,6 +39,7 @@ pub(crate) struct CommandLine {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     Check(Check),
     Fmt(Fmt),

@@ -64,9 +64,7 @@ mod worker;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use args::{Command, CommandLine, propose_command};
+use args::{Command, CommandLine};
 use exit::Exit;
 use swarmc_runtime::serve_shim;
 
@@ -81,7 +79,7 @@ fn main() -> ExitCode {
         terminal::eprint(format!("{problem}\n"));
         return ExitCode::FAILURE;
     }
-    let command = CommandLine::try_parse().unwrap_or_else(|error| propose_command(error).exit()).command;
+    let command = CommandLine::read().command;
     let mirror = match command.engine().map(engine::mirror).transpose() {
         Ok(mirror) => mirror.flatten(),
         Err(problem) => return report_error(&problem).into(),
