@@ -142,18 +142,11 @@ impl Workspace {
 
     /// A text is not open any more: what lies on disk counts.
     pub fn close(&mut self, path: &str) {
-        if let Some(document) = self.open.remove(path) {
-            self.invalidate_path(path);
-            let on_disk = self.disk.read(path).ok();
-            let same = on_disk.as_deref() == Some(document.text());
-            let still = on_disk.is_some_and(|text| is_ours(&Document::new(path, &text)));
-            match still {
-                true => self.add_spec(path),
-                false => self.forget_spec(path),
-            }
-            if !same {
-                self.drop_analyses(path, false);
-            }
+        let Some(document) = self.open.remove(path) else { return };
+        // What the disk had before it was opened may be another text.
+        self.lock_cache().remove(path);
+        if self.disk.read(path).ok().as_deref() != Some(document.text()) {
+            self.touched_file(path);
         }
     }
 
@@ -179,7 +172,7 @@ impl Workspace {
     fn touched_file(&mut self, path: &str) {
         self.lock_cache().remove(path);
         if !self.open.contains_key(path) {
-            if path.ends_with(".kdl") {
+            if path.ends_with(".kdl") || self.specs.contains_key(path) {
                 match self.disk.read(path) {
                     Ok(text) if is_ours(&Document::new(path, &text)) => self.add_spec(path),
                     _ => self.forget_spec(path),
@@ -493,6 +486,25 @@ mod tests {
         fn list(&self, path: &str) -> Vec<String> {
             self.files.list(path)
         }
+    }
+
+    #[test]
+    fn what_is_closed_as_it_lies_on_disk_stays_known() {
+        let spec = "pipeline main {\n    task one { run echo one }\n}\n";
+        let disk: BTreeMap<String, String> = [("flow.kdl".to_owned(), spec.to_owned())].into();
+        let mut workspace = Workspace::new(Arc::new(disk));
+        workspace.open("flow.kdl", Document::new("flow.kdl", spec));
+        workspace.snapshot().analysis("flow.kdl").expect("it is a spec");
+        workspace.close("flow.kdl");
+        assert!(workspace.snapshot().is_analyzed("flow.kdl"));
+
+        workspace.open("flow.kdl", Document::new("flow.kdl", &spec.replace("one", "two")));
+        workspace.open("new.kdl", Document::new("new.kdl", spec));
+        workspace.close("flow.kdl");
+        workspace.close("new.kdl");
+        let snapshot = workspace.snapshot();
+        assert!(!snapshot.is_analyzed("flow.kdl"), "the disk has another text");
+        assert_eq!(snapshot.specs().collect::<Vec<_>>(), ["flow.kdl"], "nothing lies there");
     }
 
     #[test]
