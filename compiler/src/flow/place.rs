@@ -26,7 +26,7 @@ impl Flow<'_, '_> {
             let holds = match fact {
                 Fact::Repeated => continue,
                 Fact::Defined { root, name, fields, .. } => {
-                    match self.key_of(Some(step), *root, name.as_deref(), fields.clone()) {
+                    match self.key_of(Some(step), *root, name.as_deref(), fields.to_vec()) {
                         Some(key) => self.presence_formula(Some(step), &key)?,
                         None => continue,
                     }

@@ -2,6 +2,8 @@
 //!
 //! Facts are conservative: one that is left out costs a guard that the author must write, a wrong one a failed run.
 
+use std::sync::Arc;
+
 use super::Root;
 use super::path::Path;
 use super::tree::{Comparison, Const, Expr, ExprKind};
@@ -17,9 +19,9 @@ pub(crate) enum Fact {
         /// What is read.
         root: Root,
         /// Of which step, port or parameter, as written.
-        name: Option<String>,
+        name: Option<Arc<str>>,
         /// Fields of the value, outermost first.
-        fields: Vec<String>,
+        fields: Arc<[String]>,
         /// Whether a test says so, rather than that it was read.
         tested: bool,
     },
@@ -121,14 +123,14 @@ pub(super) fn infer_outcomes(expr: &Expr, reading: Reading) -> Outcomes {
 /// What follows from `left and right`.
 fn and_outcomes(left: Outcomes, right: Outcomes) -> Outcomes {
     // It fails by the left side, or by the right side after the left one held.
-    let no = disjoin_facts(&left.no, &conjoin_facts(&left.yes, right.no));
-    Outcomes { yes: conjoin_facts(&left.yes, right.yes), no }
+    let no = disjoin_facts(left.no, conjoin_facts(left.yes.clone(), right.no));
+    Outcomes { yes: conjoin_facts(left.yes, right.yes), no }
 }
 
 /// What follows from `left or right`.
 fn or_outcomes(left: Outcomes, right: Outcomes) -> Outcomes {
-    let yes = disjoin_facts(&left.yes, &conjoin_facts(&left.no, right.yes));
-    Outcomes { yes, no: conjoin_facts(&left.no, right.no) }
+    let yes = disjoin_facts(left.yes, conjoin_facts(left.no.clone(), right.yes));
+    Outcomes { yes, no: conjoin_facts(left.no, right.no) }
 }
 
 fn unconditional_outcomes(facts: Vec<Fact>) -> Outcomes {
@@ -147,8 +149,7 @@ fn evaluation_facts<'a>(operands: impl IntoIterator<Item = &'a Expr>, reading: R
     }
 }
 
-fn conjoin_facts(facts: &[Fact], more: Vec<Fact>) -> Vec<Fact> {
-    let mut facts = facts.to_vec();
+fn conjoin_facts(mut facts: Vec<Fact>, more: Vec<Fact>) -> Vec<Fact> {
     merge_facts(&mut facts, more);
     facts
 }
@@ -173,20 +174,20 @@ pub(super) fn merge_facts(facts: &mut Vec<Fact>, more: Vec<Fact>) {
 }
 
 /// What holds when one or the other list holds.
-fn disjoin_facts(a: &[Fact], b: &[Fact]) -> Vec<Fact> {
+fn disjoin_facts(a: Vec<Fact>, b: Vec<Fact>) -> Vec<Fact> {
     // A contradiction never comes about: the other way is the only one.
-    if is_contradictory(a) {
-        return b.to_vec();
+    if is_contradictory(&a) {
+        return b;
     }
-    if is_contradictory(b) {
-        return a.to_vec();
+    if is_contradictory(&b) {
+        return a;
     }
-    a.iter().filter_map(|fact| common_fact(fact, b)).collect()
+    a.into_iter().filter_map(|fact| common_fact(fact, &b)).collect()
 }
 
-fn common_fact(fact: &Fact, others: &[Fact]) -> Option<Fact> {
-    match fact {
-        Fact::Defined { .. } | Fact::Repeated => others.contains(fact).then(|| fact.clone()),
+fn common_fact(fact: Fact, others: &[Fact]) -> Option<Fact> {
+    match &fact {
+        Fact::Defined { .. } | Fact::Repeated => others.contains(&fact).then_some(fact),
         Fact::Ended { step, any_of } => others.iter().find_map(|other| match other {
             Fact::Ended { step: same, any_of: more } if same_name(step, same) => {
                 let all = Status::ALL.into_iter().filter(|status| any_of.contains(status) || more.contains(status));
@@ -300,5 +301,5 @@ fn parse_status(expr: &Expr) -> Option<Status> {
 }
 
 fn defined_fact(path: &Path, tested: bool) -> Fact {
-    Fact::Defined { root: path.root, name: path.name().map(str::to_owned), fields: path.field_names(), tested }
+    Fact::Defined { root: path.root, name: path.name().map(Arc::from), fields: path.field_names().into(), tested }
 }

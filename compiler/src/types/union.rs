@@ -82,15 +82,6 @@ impl Classes {
     pub(crate) const fn has(self, other: Classes) -> bool {
         self.0 & other.0 != 0
     }
-
-    /// As a number, and back.
-    pub(crate) const fn bits(self) -> u16 {
-        self.0
-    }
-
-    pub(crate) const fn from_bits(bits: u16) -> Classes {
-        Classes(bits & Classes::ALL.0)
-    }
 }
 
 impl Tuple {

@@ -82,7 +82,8 @@ fn facts(facts: &[Fact]) -> String {
     let show = |fact: &Fact| match fact {
         Fact::Repeated => "repeated".to_owned(),
         Fact::Defined { root, name, fields, .. } => {
-            let names = name.iter().chain(fields).map(|name| format!(".{name}")).collect::<String>();
+            let fields = fields.iter().map(String::as_str);
+            let names = name.as_deref().into_iter().chain(fields).map(|name| format!(".{name}")).collect::<String>();
             format!("{}{names}", root.as_str())
         }
         Fact::Ended { step, any_of } => {

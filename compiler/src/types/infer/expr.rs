@@ -76,10 +76,12 @@ impl Walk {
 
 /// The key of a root and its name.
 pub(super) fn root_key(root: Root, name: Option<&str>) -> String {
-    match name {
-        Some(name) => format!("{}.{}", root.as_str(), super::super::env::normalize_name(name)),
-        None => root.as_str().to_owned(),
+    let mut key = root.as_str().to_owned();
+    if let Some(name) = name {
+        key.push('.');
+        key.push_str(&super::super::env::normalize_name(name));
     }
+    key
 }
 
 impl Checker<'_> {

@@ -351,8 +351,8 @@ impl<'c> Checker<'c> {
                 // Another binding of the same name is another place.
                 None => format!("{name}#{number}"),
             }),
-            ExprKind::Attribute { of, name } => Some(format!("{}.{}", self.place_key(of)?, name.value)),
-            ExprKind::Item { of, index } => Some(format!("{}.{}", self.place_key(of)?, index.as_text()?)),
+            ExprKind::Attribute { of, name } => Some(self.place_key(of)? + "." + &name.value),
+            ExprKind::Item { of, index } => Some(self.place_key(of)? + "." + index.as_text()?),
             _ => None,
         }
     }

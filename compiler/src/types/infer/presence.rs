@@ -1,46 +1,56 @@
 //! What is known to be there, by place: `output.plan.notes`, or a variable and its fields.
 //!
-//! A key alone says that the value is there, with `!` that it holds something, with `+` that it has an item, with `:` and
-//! a number of which kinds it may be. What is known of a part is known of the whole. Knowledge is taken back in the order in which it came.
+//! What is known of a part is known of the whole. Knowledge is taken back in the order in which it came.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use super::super::Classes;
 
-/// Something that is known of a value.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Known(String);
+/// Something that is known of the value at a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    key: String,
+    claim: Claim,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claim {
+    /// It is there.
+    Defined,
+    /// It is there, and is not `none`.
+    Value,
+    /// It has an item.
+    Filled,
+    /// It is of one of these kinds.
+    Classes(Classes),
+}
 
 impl Known {
     pub(super) fn claim_defined(key: &str) -> Known {
-        Known(key.to_owned())
+        Known { key: key.to_owned(), claim: Claim::Defined }
     }
 
     pub(super) fn claim_value(key: &str) -> Known {
-        Known(format!("{key}!"))
+        Known { key: key.to_owned(), claim: Claim::Value }
     }
 
     pub(super) fn claim_filled(key: &str) -> Known {
-        Known(format!("{key}+"))
+        Known { key: key.to_owned(), claim: Claim::Filled }
     }
 
     /// The value is of one of these kinds.
     pub(super) fn claim_classes(key: &str, classes: Classes) -> Known {
-        Known(format!("{key}:{}", classes.bits()))
-    }
-
-    /// The place that it is about, and the kinds of the value, where it says so.
-    fn of_classes(&self) -> Option<(&str, Classes)> {
-        let (key, bits) = self.0.rsplit_once(':')?;
-        Some((key, Classes::from_bits(bits.parse().ok()?)))
+        Known { key: key.to_owned(), claim: Claim::Classes(classes) }
     }
 }
 
 /// What is known.
 #[derive(Debug, Default)]
 pub(super) struct Presence {
-    known: BTreeMap<String, usize>,
-    trail: Vec<String>,
+    /// A claim stands as often as it was made: an outer branch may know what an inner one learns and forgets.
+    known: BTreeMap<String, Vec<Claim>>,
+    trail: Vec<Known>,
 }
 
 impl Presence {
@@ -50,18 +60,20 @@ impl Presence {
     }
 
     pub(super) fn learn(&mut self, known: Vec<Known>) {
-        for Known(key) in known {
-            // An outer branch may know the same: what the inner one forgets must stay known to it.
-            *self.known.entry(key.clone()).or_default() += 1;
-            self.trail.push(key);
+        for known in known {
+            match self.known.get_mut(&known.key) {
+                Some(claims) => claims.push(known.claim),
+                None => _ = self.known.insert(known.key.clone(), vec![known.claim]),
+            }
+            self.trail.push(known);
         }
     }
 
     pub(super) fn forget(&mut self, mark: usize) {
-        for key in self.trail.drain(mark..) {
-            if let Some(count) = self.known.get_mut(&key) {
-                *count -= 1;
-                if *count == 0 {
+        for Known { key, .. } in self.trail.drain(mark..).rev() {
+            if let Some(claims) = self.known.get_mut(&key) {
+                claims.pop();
+                if claims.is_empty() {
                     self.known.remove(&key);
                 }
             }
@@ -69,38 +81,48 @@ impl Presence {
     }
 
     pub(super) fn is_defined(&self, key: &str) -> bool {
-        self.known.contains_key(key) || self.has_value(key)
+        self.claims(key).contains(&Claim::Defined) || self.has_value(key)
     }
 
     pub(super) fn has_value(&self, key: &str) -> bool {
-        let inside = format!("{key}.");
-        self.known.contains_key(&format!("{key}!"))
-            || self.is_filled(key)
-            || self.known.range(inside.clone()..).next().is_some_and(|(known, _)| known.starts_with(&inside))
+        self.claims(key).contains(&Claim::Value) || self.is_filled(key) || self.knows_part(key)
     }
 
     /// The kinds that a value may have, where something is known of them.
     pub(super) fn known_classes(&self, key: &str) -> Option<Classes> {
-        let start = format!("{key}:");
-        let known = self.known.range(start.clone()..).take_while(|(known, _)| known.starts_with(&start));
-        known
-            .filter_map(|(known, _)| known[start.len()..].parse().ok())
-            .map(Classes::from_bits)
-            .reduce(Classes::intersection)
+        let classes = self.claims(key).iter().filter_map(|claim| match claim {
+            Claim::Classes(classes) => Some(*classes),
+            Claim::Defined | Claim::Value | Claim::Filled => None,
+        });
+        classes.reduce(Classes::intersection)
     }
 
     pub(super) fn is_filled(&self, key: &str) -> bool {
-        self.known.contains_key(&format!("{key}+"))
+        self.claims(key).contains(&Claim::Filled)
+    }
+
+    fn claims(&self, key: &str) -> &[Claim] {
+        self.known.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether something is known of a field of the value.
+    fn knows_part(&self, key: &str) -> bool {
+        let after = self.known.range::<str, _>((Bound::Excluded(key), Bound::Unbounded));
+        let mut rest = after.map_while(|(known, _)| known.strip_prefix(key));
+        rest.any(|rest| rest.starts_with('.'))
     }
 }
 
 /// What follows from both lists.
 pub(super) fn common_claims(one: Vec<Known>, other: &[Known]) -> Vec<Known> {
     let either = |known: Known| {
-        let Some((key, classes)) = known.of_classes() else { return other.contains(&known).then_some(known) };
-        let (_, others) = other.iter().filter_map(Known::of_classes).find(|(other, _)| *other == key)?;
+        let Claim::Classes(classes) = known.claim else { return other.contains(&known).then_some(known) };
+        let others = other.iter().filter(|other| other.key == known.key).find_map(|other| match other.claim {
+            Claim::Classes(others) => Some(others),
+            Claim::Defined | Claim::Value | Claim::Filled => None,
+        });
         // Either list may be the one that holds.
-        Some(Known::claim_classes(key, classes.union(others)))
+        Some(Known { claim: Claim::Classes(classes.union(others?)), ..known })
     };
     one.into_iter().filter_map(either).collect()
 }
