@@ -356,12 +356,13 @@ impl Routes {
             system_apart: is_model || matches!(connection, Connection::Exec { system_flag: Some(_), .. }),
             data_apart: match connection {
                 Connection::Exec { prompt, .. } => *prompt != PromptDelivery::Stdin,
-                connection => !is_model && !matches!(connection, Connection::Acp { .. }),
+                Connection::Script { .. } => true,
+                Connection::Acp { .. } | Connection::Llm { .. } => false,
             },
             schema_apart: match connection {
                 Connection::Llm { .. } => provider.provides.contains(&Ability::Schema),
                 Connection::Exec { schema, .. } => schema.is_some(),
-                _ => false,
+                Connection::Acp { .. } | Connection::Script { .. } => false,
             },
         }
     }

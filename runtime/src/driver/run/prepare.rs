@@ -185,7 +185,6 @@ impl Driver<'_> {
         if !self.world.is_real() || self.services.remote.is_none() && !shim::can_hold() {
             return None;
         }
-        let is_program = |door: &Transport| matches!(door, Transport::Program(_) | Transport::Acp(_));
         let survive = self.evaluator.plan.survive;
         if let Some(holder) = &self.services.remote {
             let asks_model = work.candidates().iter().any(|taker| matches!(taker.door, Transport::Llm(_)));
@@ -201,7 +200,7 @@ impl Driver<'_> {
         }
         let is_agent = match work {
             Work::Command { .. } => false,
-            _ if work.candidates().iter().any(|taker| is_program(&taker.door)) => true,
+            _ if work.candidates().iter().any(|taker| taker.door.is_program()) => true,
             _ => return None,
         };
         let is_long_command =

@@ -285,6 +285,22 @@ impl Transport {
         }
     }
 
+    /// Whether a program of ours takes the turns.
+    pub(crate) fn is_program(&self) -> bool {
+        match self {
+            Transport::Program(_) | Transport::Acp(_) => true,
+            Transport::Llm(_) | Transport::Recorded(_) | Transport::Closed(_) => false,
+        }
+    }
+
+    /// Whether a turn keeps its thread waiting for anything but processes and pauses.
+    pub(crate) fn is_blocking(&self) -> bool {
+        match self {
+            Transport::Llm(_) | Transport::Acp(_) => true,
+            Transport::Program(_) | Transport::Recorded(_) | Transport::Closed(_) => false,
+        }
+    }
+
     /// Whether a later turn can continue the session of an earlier one. An agent over ACP that cannot reports no session.
     pub(crate) fn can_resume(&self) -> bool {
         match self {

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use super::attempt::{Ended, carry_out, carry_out_member, watch_tree};
 use super::replay_boundary::report_divergence;
-use super::{FileWriter, Job, ObserverHandle, Role, Transport, Work};
+use super::{FileWriter, Job, ObserverHandle, Role, Work};
 use crate::io::artifact::{Watch, Watches};
 use crate::io::event_loop::{Inbox, Tasks};
 use crate::io::home::{Layout, RunFolder};
@@ -253,8 +253,7 @@ impl Shared {
 
 /// Whether a job keeps its thread waiting for anything but processes and pauses: Git, models, tools, files of others.
 fn is_blocking(job: &Job) -> bool {
-    let blocks = |door: &Transport| matches!(door, Transport::Llm(_) | Transport::Acp(_));
-    let asks = job.work.candidates().iter().any(|candidate| blocks(&candidate.door));
+    let asks = job.work.candidates().iter().any(|candidate| candidate.door.is_blocking());
     asks || job.tree.is_some() || job.file_workspace.is_some() || job.watched
 }
 

@@ -84,8 +84,7 @@ impl Driver<'_> {
                 "its tools may do more than read and write files: write `reuse #true` if that may be left out".into(),
             );
         }
-        let is_watched =
-            |candidate: &Candidate| job.watched || !matches!(candidate.door, Transport::Program(_) | Transport::Acp(_));
+        let is_watched = |candidate: &Candidate| job.watched || !candidate.door.is_program();
         if !candidates.iter().all(is_watched) {
             return Some("what its agent changes is not known".to_owned());
         }
@@ -284,7 +283,7 @@ impl Driver<'_> {
             Transport::Acp(acp) => self.add_program(parts, "program", &acp.argv, &candidate.environment, job),
             Transport::Llm(_) | Transport::Recorded(_) | Transport::Closed(_) => {}
         }
-        if !matches!(candidate.door, Transport::Recorded(_) | Transport::Llm(_)) || find_reader(job).is_some() {
+        if candidate.door.is_program() || find_reader(job).is_some() {
             self.add_environment(parts, &candidate.environment);
         }
         Ok(())
