@@ -24,6 +24,7 @@ mod moves;
 mod names;
 mod outline;
 mod ranges;
+mod read_files;
 mod rules;
 mod signature;
 mod snapshot;

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use swarmc_compiler::syntax::Tree;
 use swarmc_compiler::{
-    Bounds, CONFIG_NAME, Cancel, Compilation, Diagnostic, Entry, FileError, FileId, Files, Index, O200k, Settings,
-    Sources, Trees, Turn,
+    Bounds, CONFIG_NAME, Cancel, Compilation, Diagnostic, FileError, FileId, Files, Index, O200k, Settings, Sources,
+    Trees, Turn,
 };
 
 use super::document::{Document, Kind};
+use super::read_files::{Asked, Cache, Texts};
 use super::rules::Rules;
 
 /// A workspace as it changes. Every change is made here, and [`Workspace::snapshot`] is what questions are asked of.
@@ -32,9 +32,6 @@ pub struct Workspace {
 
 /// What the compiler says of a spec, once that is worked out; none where that was left, as the texts are others now.
 type Known = Arc<OnceLock<Option<Arc<Analysis>>>>;
-
-/// Texts on disk, or why there are none, by path.
-type Cache = Arc<Mutex<BTreeMap<String, Result<Arc<str>, FileError>>>>;
 
 /// A snapshot of a workspace; cheap to clone, and it never changes.
 #[derive(Clone)]
@@ -78,13 +75,6 @@ pub(super) struct Counted {
     pub(super) bounds: BTreeMap<String, Bounds>,
 }
 
-/// Open texts before those on disk.
-struct Texts {
-    open: BTreeMap<String, Document>,
-    disk: Arc<dyn Files + Send + Sync>,
-    cache: Cache,
-}
-
 /// The folder that a path lies in.
 fn parent_folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
@@ -93,13 +83,6 @@ fn parent_folder(path: &str) -> &str {
 /// Whether a document is looked at by itself, not only as a part of a spec.
 fn is_ours(document: &Document) -> bool {
     matches!(document.kind(), Kind::Spec | Kind::Part)
-}
-
-/// Files that note what they are asked for.
-struct Asked<'f> {
-    files: &'f Texts,
-    paths: Mutex<HashSet<String>>,
-    folders: Mutex<BTreeSet<String>>,
 }
 
 impl Workspace {
@@ -117,27 +100,41 @@ impl Workspace {
         }
     }
 
-    /// Takes note of a spec on disk.
-    pub fn add_spec(&mut self, path: &str) {
+    /// Adds a spec on disk. Returns whether it is new.
+    pub fn add_spec(&mut self, path: &str) -> bool {
+        let count = self.specs.len();
         self.specs.entry(path.to_owned()).or_default();
+        self.specs.len() > count
     }
 
-    /// A text is open now, or was replaced as a whole.
-    pub fn open(&mut self, path: &str, document: Document) {
-        if is_ours(&document) {
-            self.add_spec(path);
-        } else {
-            self.forget_spec(path);
+    /// A text is open now, or was replaced as a whole. Returns whether that changes the texts or the list of specs: most
+    /// files are opened as they lie on disk.
+    pub fn open(&mut self, path: &str, document: Document) -> bool {
+        let is_read = |known: &Result<Arc<str>, FileError>| known.as_deref().is_ok_and(|text| text == document.text());
+        let is_same = !self.open.contains_key(path) && self.lock_cache().get(path).is_some_and(is_read);
+        let lists = self.set_text(path, document);
+        if !is_same {
+            self.drop_analyses(path, false);
         }
-        self.open.insert(path.to_owned(), document);
-        self.drop_analyses(path, false);
+        lists || !is_same
     }
 
     /// Changes an open text.
     pub fn edit(&mut self, path: &str, change: impl FnOnce(Document) -> Document) {
         if let Some(document) = self.open.remove(path) {
-            self.open(path, change(document));
+            self.set_text(path, change(document));
+            self.drop_analyses(path, false);
         }
+    }
+
+    /// Sets the open text of a path. Returns whether that changes the list of specs.
+    fn set_text(&mut self, path: &str, document: Document) -> bool {
+        let changes = match is_ours(&document) {
+            true => self.add_spec(path),
+            false => self.forget_spec(path),
+        };
+        self.open.insert(path.to_owned(), document);
+        changes
     }
 
     /// A text is not open any more: what lies on disk counts.
@@ -159,14 +156,13 @@ impl Workspace {
         files.iter().for_each(|file| self.touched_file(file));
     }
 
-    /// Looks at everything that was read from disk again.
-    pub fn refresh(&mut self) {
+    /// Looks at everything that was read from disk again. Returns whether any of it has changed.
+    pub fn refresh(&mut self) -> bool {
         let known = self.lock_cache().clone();
-        for (path, text) in known {
-            if self.disk.read(&path) != text {
-                self.touched_file(&path);
-            }
-        }
+        let changed = known.into_iter().filter(|(path, text)| self.disk.read(path) != *text);
+        let changed: Vec<String> = changed.map(|(path, _)| path).collect();
+        changed.iter().for_each(|path| self.touched_file(path));
+        !changed.is_empty()
     }
 
     fn touched_file(&mut self, path: &str) {
@@ -176,7 +172,7 @@ impl Workspace {
                 match self.disk.read(path) {
                     Ok(text) if is_ours(&Document::new(path, &text)) => self.add_spec(path),
                     _ => self.forget_spec(path),
-                }
+                };
             }
             self.drop_analyses(path, true);
         }
@@ -210,9 +206,10 @@ impl Workspace {
         }
     }
 
-    fn forget_spec(&mut self, path: &str) {
-        self.specs.remove(path);
+    /// Removes a spec. Returns whether it was listed.
+    fn forget_spec(&mut self, path: &str) -> bool {
         self.last.remove(path);
+        self.specs.remove(path).is_some()
     }
 
     /// Drops what is known of the specs that read a file, that looked for it, or, when it may be new `on_disk`, that looked
@@ -385,78 +382,10 @@ impl std::fmt::Debug for Snapshot {
     }
 }
 
-impl Files for Texts {
-    fn read(&self, path: &str) -> Result<Arc<str>, FileError> {
-        if let Some(document) = self.open.get(path) {
-            return Ok(document.source().shared_text());
-        }
-        // The lock stays while the disk is read, so that all who ask see the same text.
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = cache.get(path) {
-            return known.clone();
-        }
-        cache.entry(path.to_owned()).or_insert_with(|| self.disk.read(path)).clone()
-    }
-
-    fn find(&self, path: &str) -> Result<Entry, FileError> {
-        match self.open.contains_key(path) {
-            true => Ok(Entry::File),
-            false => self.disk.find(path),
-        }
-    }
-
-    fn is_executable(&self, path: &str) -> Result<bool, FileError> {
-        self.disk.is_executable(path)
-    }
-
-    fn list(&self, path: &str) -> Vec<String> {
-        self.disk.list(path)
-    }
-
-    fn tree(&self, path: &str) -> Option<Arc<Tree>> {
-        self.open.get(path)?.tree().cloned()
-    }
-}
-
-impl Files for Asked<'_> {
-    fn read(&self, path: &str) -> Result<Arc<str>, FileError> {
-        self.record_path(path);
-        self.files.read(path)
-    }
-
-    fn find(&self, path: &str) -> Result<Entry, FileError> {
-        self.record_path(path);
-        self.files.find(path)
-    }
-
-    fn is_executable(&self, path: &str) -> Result<bool, FileError> {
-        self.record_path(path);
-        self.files.is_executable(path)
-    }
-
-    fn list(&self, path: &str) -> Vec<String> {
-        self.folders.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
-        self.files.list(path)
-    }
-
-    fn tree(&self, path: &str) -> Option<Arc<Tree>> {
-        self.files.tree(path)
-    }
-}
-
-impl Asked<'_> {
-    fn record_path(&self, path: &str) {
-        let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
-        // A path that is asked for again must not cost a new string.
-        if !paths.contains(path) {
-            paths.insert(path.to_owned());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use crossbeam_channel::{Receiver, Sender, unbounded};
+    use swarmc_compiler::Entry;
 
     use super::*;
 
@@ -505,6 +434,29 @@ mod tests {
         let snapshot = workspace.snapshot();
         assert!(!snapshot.is_analyzed("flow.kdl"), "the disk has another text");
         assert_eq!(snapshot.specs().collect::<Vec<_>>(), ["flow.kdl"], "nothing lies there");
+    }
+
+    #[test]
+    fn a_text_that_is_opened_as_it_lies_on_disk_changes_nothing() {
+        let spec = "provider p { exec cat }\nagent a provider=p\npipeline main { task t { prompt file=\"t.md\" } }\n";
+        let disk = [("flow.kdl", spec), ("t.md", "Do it.")].map(|(path, text)| (path.to_owned(), text.to_owned()));
+        let mut workspace = Workspace::new(Arc::new(BTreeMap::from(disk)));
+        assert!(workspace.add_spec("flow.kdl") && !workspace.add_spec("flow.kdl"));
+        let before = workspace.snapshot();
+        let known = before.analysis("flow.kdl").expect("it is a spec");
+        assert!(!workspace.open("flow.kdl", Document::new("flow.kdl", spec)));
+        assert!(!workspace.open("t.md", Document::new("t.md", "Do it.")));
+        assert!(Arc::ptr_eq(&known, &workspace.snapshot().analysis("flow.kdl").expect("it is a spec")));
+
+        // An edit, and the one that takes it back.
+        for text in ["Do that.", "Do it."] {
+            workspace.edit("t.md", |_| Document::new("t.md", text));
+            assert!(!workspace.snapshot().is_analyzed("flow.kdl"), "{text}");
+            let analysis = workspace.snapshot().analysis("flow.kdl").expect("it is a spec");
+            assert_eq!(analysis.compilation.sources.text(analysis.file("t.md").expect("it is read")), text);
+        }
+        assert!(workspace.open("t.md", Document::new("t.md", "Do that.")), "it was open with another text");
+        assert!(workspace.open("new.kdl", Document::new("new.kdl", spec)), "it was not listed");
     }
 
     #[test]

@@ -262,11 +262,7 @@ impl Server<'_> {
         handle: fn(&mut Self, P),
     ) {
         match serde_json::from_value(params) {
-            Ok(params) => {
-                // Any of these may change what is wrong, so the loop looks for problems again.
-                handle(self, params);
-                self.revision += 1;
-            }
+            Ok(params) => handle(self, params),
             Err(error) => self.log_warning(&format!("`{method}` cannot be read: {error}")),
         }
     }
@@ -279,8 +275,9 @@ impl Server<'_> {
 
     fn handle_open(&mut self, params: lsp::DidOpenTextDocumentParams) {
         let item = params.text_document;
-        self.text_changed();
-        self.world.open(&item.uri, &item.text);
+        if self.world.open(&item.uri, &item.text) {
+            self.text_changed();
+        }
         Arc::make_mut(&mut self.versions).insert(item.uri.0, item.version);
         self.look_again();
     }
@@ -344,6 +341,7 @@ impl Server<'_> {
         if let Some((workspace, path)) = self.world.find_workspace(&params.text_document.uri) {
             workspace.invalidate_path(&path);
         }
+        self.revision += 1;
         self.look_again();
         // What stands in other files may be shown here.
         self.refresh_editor();
@@ -351,8 +349,8 @@ impl Server<'_> {
 
     /// Reads the files on disk again, if the editor does not report their changes.
     fn look_again(&mut self) {
-        if !self.client.watches {
-            self.world.workspaces().for_each(|workspace| workspace.refresh());
+        if !self.client.watches && self.world.workspaces().fold(false, |any, workspace| workspace.refresh() || any) {
+            self.revision += 1;
         }
     }
 
@@ -362,6 +360,7 @@ impl Server<'_> {
                 workspace.invalidate_path(&path);
             }
         }
+        self.revision += 1;
     }
 
     fn handle_configuration(&mut self, params: lsp::DidChangeConfigurationParams) {
@@ -413,11 +412,12 @@ impl Server<'_> {
             }
             Done::Specs(specs) => {
                 for spec in specs {
-                    if let Some((workspace, path)) = self.world.find_by_path(&spec) {
-                        workspace.add_spec(&path);
+                    if let Some((workspace, path)) = self.world.find_by_path(&spec)
+                        && workspace.add_spec(&path)
+                    {
+                        self.revision += 1;
                     }
                 }
-                self.revision += 1;
             }
             Done::Folders(folders) => self.watch_folders(folders),
             Done::Nothing => {}

@@ -82,15 +82,20 @@ impl Workspaces {
         self.workspaces.values_mut()
     }
 
-    /// The editor has a text open.
-    pub(super) fn open(&mut self, uri: &Uri, text: &str) {
-        let Some((root, path)) = convert::to_path(uri).and_then(|file| self.disk.find_workspace(&file)) else { return };
+    /// The editor has a text open. Returns whether that changes a text, the list of specs, or the address of a file.
+    pub(super) fn open(&mut self, uri: &Uri, text: &str) -> bool {
+        let Some((root, path)) = convert::to_path(uri).and_then(|file| self.disk.find_workspace(&file)) else {
+            return false;
+        };
         let disk = &self.disk;
         let new = || Workspace::new(disk.workspace_files(&root));
-        self.workspaces.entry(root.clone()).or_insert_with(new).open(&path, Document::new(&path, text));
+        let workspace = self.workspaces.entry(root.clone()).or_insert_with(new);
+        let changed = workspace.open(&path, Document::new(&path, text));
+        let is_renamed = *uri != convert::to_uri(&root.join(&path));
         let names = Arc::make_mut(&mut self.names);
         names.places.insert(uri.0.clone(), (root.clone(), path.clone()));
         names.uris.insert((root, path), uri.clone());
+        changed || is_renamed
     }
 
     /// The editor has it open no more.

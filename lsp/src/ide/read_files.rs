@@ -1,0 +1,97 @@
+//! The files that an analysis reads: the open texts, then those on disk.
+//!
+//! In: the open texts and the disk. Out: [`Files`] for the compiler, and the list of what it asked for.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use swarmc_compiler::syntax::Tree;
+use swarmc_compiler::{Entry, FileError, Files};
+
+use super::document::Document;
+
+/// Texts on disk, or why there are none, by path.
+pub(super) type Cache = Arc<Mutex<BTreeMap<String, Result<Arc<str>, FileError>>>>;
+
+/// Open texts before those on disk.
+pub(super) struct Texts {
+    pub(super) open: BTreeMap<String, Document>,
+    pub(super) disk: Arc<dyn Files + Send + Sync>,
+    pub(super) cache: Cache,
+}
+
+/// Files that record what the compiler asks for.
+pub(super) struct Asked<'f> {
+    pub(super) files: &'f Texts,
+    pub(super) paths: Mutex<HashSet<String>>,
+    pub(super) folders: Mutex<BTreeSet<String>>,
+}
+
+impl Files for Texts {
+    fn read(&self, path: &str) -> Result<Arc<str>, FileError> {
+        if let Some(document) = self.open.get(path) {
+            return Ok(document.source().shared_text());
+        }
+        // The lock stays while the disk is read, so that all who ask see the same text.
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = cache.get(path) {
+            return known.clone();
+        }
+        cache.entry(path.to_owned()).or_insert_with(|| self.disk.read(path)).clone()
+    }
+
+    fn find(&self, path: &str) -> Result<Entry, FileError> {
+        match self.open.contains_key(path) {
+            true => Ok(Entry::File),
+            false => self.disk.find(path),
+        }
+    }
+
+    fn is_executable(&self, path: &str) -> Result<bool, FileError> {
+        self.disk.is_executable(path)
+    }
+
+    fn list(&self, path: &str) -> Vec<String> {
+        self.disk.list(path)
+    }
+
+    fn tree(&self, path: &str) -> Option<Arc<Tree>> {
+        self.open.get(path)?.tree().cloned()
+    }
+}
+
+impl Files for Asked<'_> {
+    fn read(&self, path: &str) -> Result<Arc<str>, FileError> {
+        self.record_path(path);
+        self.files.read(path)
+    }
+
+    fn find(&self, path: &str) -> Result<Entry, FileError> {
+        self.record_path(path);
+        self.files.find(path)
+    }
+
+    fn is_executable(&self, path: &str) -> Result<bool, FileError> {
+        self.record_path(path);
+        self.files.is_executable(path)
+    }
+
+    fn list(&self, path: &str) -> Vec<String> {
+        self.folders.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+        self.files.list(path)
+    }
+
+    fn tree(&self, path: &str) -> Option<Arc<Tree>> {
+        self.files.tree(path)
+    }
+}
+
+impl Asked<'_> {
+    fn record_path(&self, path: &str) {
+        let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        // A path that is asked for again must not cost a new string.
+        if !paths.contains(path) {
+            paths.insert(path.to_owned());
+        }
+    }
+}
