@@ -28,8 +28,7 @@ pub(super) fn measure_logic<'p>(
         return blocks().filter(|block| block.source.starts_with("{{")).fold(Amount::ZERO, |sum, block| {
             let inner = block.source.trim_start_matches("{{").trim_end_matches("}}").trim_matches(['-', '+']);
             let open = Cause::Logic(block);
-            let tree = template::parse_expression(inner).tree;
-            sum.plus(tree.map_or(Amount::unbounded(open), |tree| {
+            sum.plus(template::parse_tree(inner).map_or(Amount::unbounded(open), |tree| {
                 Writer::new(scope, reader, open, types).measure_expression(&tree)
             }))
         });

@@ -7,8 +7,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use swarmc_plan::{
-    Body, Connection, Directive, DirectiveKind, Filter, ForEach, Likely, Param, ParamType, Pipeline, Plan, Reach, Step,
-    prompt_text,
+    Body, Connection, Directive, DirectiveKind, Filter, ForEach, Likely, Param, ParamType, Pipeline, Plan, Reach, Step, prompt_text,
 };
 
 use super::amount::{Amount, Cause, Times};
@@ -266,9 +265,9 @@ impl<'p> Scope<'p> {
         types: &mut Types<'p>,
     ) -> Amount<'p> {
         let open = Cause::Logic(&each.list);
-        let list = template::parse_expression(&each.list.source);
+        let list = template::parse_tree(&each.list.source);
         let is_const = |item: &Expr| matches!(item.kind, ExprKind::Const(_));
-        if list.tree.as_ref().and_then(Expr::as_items).is_some_and(|items| items.iter().all(is_const)) {
+        if list.as_ref().and_then(Expr::as_items).is_some_and(|items| items.iter().all(is_const)) {
             return self.measure_item(Some(step), fields, open, types);
         }
         let record = each.record.as_ref().and_then(|record| types.field_schema(&record.0, "item"));
@@ -338,13 +337,12 @@ impl<'p> Scope<'p> {
         types: &mut Types<'p>,
     ) -> Amount<'p> {
         let list = reader.and_then(|step| step.for_each.as_ref()).map(|each| each.list.source.as_str());
-        let Some(list) = list.map(template::parse_expression) else { return Amount::unbounded(open) };
-        let Some(list) = &list.tree else { return Amount::unbounded(open) };
+        let Some(list) = list.and_then(template::parse_tree) else { return Amount::unbounded(open) };
         if let Some(items) = list.as_items() {
             let mut text = Writer::new(self, reader, open, types);
             return items.iter().map(|item| text.measure_expression(item)).fold(Amount::ZERO, Amount::maximum);
         }
-        let Some((source, limit)) = self.item_schema(list, types) else { return Amount::unbounded(open) };
+        let Some((source, limit)) = self.item_schema(&list, types) else { return Amount::unbounded(open) };
         let item = fields.iter().try_fold(source, |schema, field| types.field_schema(schema, field));
         match (item.and_then(|schema| types.longest_json(schema)), limit) {
             (Some(bytes), limit) => Amount::at_most(bytes.min(limit.unwrap_or(u64::MAX))),
@@ -399,12 +397,12 @@ impl<'p> Scope<'p> {
 
     /// How many items the list of a for-each can have.
     pub(crate) fn count_items(&self, step: &'p Step, list: &str, types: &mut Types<'p>) -> Times<'p> {
-        let parsed = template::parse_expression(list);
-        let items = match parsed.tree.as_ref().and_then(|list| self.list_length(list, types)) {
+        let list = template::parse_tree(list);
+        let items = match list.as_ref().and_then(|list| self.list_length(list, types)) {
             Some(items) => Times::Most(items),
             None => Times::Open(Cause::Items(step)),
         };
-        match self.static_length(list) {
+        match list.as_ref().and_then(Expr::as_items) {
             // A list that is written out has all its items in every run.
             Some(_) => items,
             None => self.estimate.limit_items(items),
@@ -471,7 +469,7 @@ impl<'p> Scope<'p> {
 
     /// The length of a list that is written out.
     fn static_length(&self, list: &str) -> Option<u64> {
-        Some(template::parse_expression(list).tree.as_ref()?.as_items()?.len() as u64)
+        Some(template::parse_tree(list)?.as_items()?.len() as u64)
     }
 }
 

@@ -4,12 +4,10 @@
 
 use std::ops::Range;
 
-use minijinja::machinery::parse_expr;
-
 use super::fact::{Outcomes, Reading, infer_outcomes, is_contradictory};
 use super::region::{self, template_error};
 use super::tree::{Comparison, Const, Expr, ExprKind};
-use super::{Expression, Problem, logic, lower};
+use super::{Expression, Problem, logic};
 
 /// Reads a condition.
 pub(crate) fn parse_expression(text: &str) -> Expression {
@@ -18,13 +16,11 @@ pub(crate) fn parse_expression(text: &str) -> Expression {
         expression.problems.push(problem);
         return expression;
     }
-    if let Some(source) = region::prepare_expression(text, &mut expression.problems)
-        && let Ok(tree) = parse_expr(&source)
-    {
-        let tree = lower::lower_expression(&tree);
+    if let Some(tree) = region::parse_alone(text, &mut expression.problems) {
         expression.reads = logic::visit_condition(&tree, &mut expression.problems);
-        expression.constant = fold_condition(&tree);
-        expression.proves = infer_outcomes(&tree, Reading::Outcome).yes;
+        let outcomes = infer_outcomes(&tree, Reading::Outcome);
+        expression.constant = fold_literal(&tree).or_else(|| fold_outcomes(&outcomes));
+        expression.proves = outcomes.yes;
         expression.tree = Some(tree);
     }
     expression.problems.sort_by_key(|problem| (problem.range.start, problem.range.end));
@@ -32,6 +28,11 @@ pub(crate) fn parse_expression(text: &str) -> Expression {
     // Large conditions have very many of them, and the model keeps them to its end.
     expression.reads.shrink_to_fit();
     expression
+}
+
+/// The tree of an expression alone; none where the text is no expression.
+pub(crate) fn parse_tree(text: &str) -> Option<Expr> {
+    region::parse_alone(text, &mut Vec::new())
 }
 
 /// A condition that is written as a piece of text.
@@ -50,13 +51,9 @@ fn check_wrapping(text: &str) -> Option<Problem> {
     )
 }
 
-/// The truth that the expression has whatever it reads.
-fn fold_condition(expr: &Expr) -> Option<bool> {
-    if let Some(truth) = fold_literal(expr) {
-        return Some(truth);
-    }
-    let Outcomes { yes, no } = infer_outcomes(expr, Reading::Outcome);
-    match (is_contradictory(&yes), is_contradictory(&no)) {
+/// The truth that an expression with these outcomes has whatever it reads.
+fn fold_outcomes(outcomes: &Outcomes) -> Option<bool> {
+    match (is_contradictory(&outcomes.yes), is_contradictory(&outcomes.no)) {
         (true, _) => Some(false),
         (false, true) => Some(true),
         (false, false) => None,

@@ -31,7 +31,7 @@ use crate::code::Code;
 #[cfg(test)]
 pub(crate) use applied::Applied;
 pub(crate) use applied::{FILTERS, TESTS, list_terms as applied_terms};
-pub(crate) use condition::parse_expression;
+pub(crate) use condition::{parse_expression, parse_tree};
 pub(crate) use directive::{clip_word, filter_terms};
 pub(crate) use fact::{Fact, Status, same_name};
 pub(crate) use logic::suggest_status;

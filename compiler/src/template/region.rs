@@ -7,10 +7,11 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use memchr::memmem;
-use minijinja::machinery::{Span, Token, Tokenizer, parse_expr};
+use minijinja::machinery::{Span, Token, Tokenizer, ast, parse_expr};
 
 use super::directive::{Found, clip_word, parse_directive};
-use super::{Kind, Problem, Root, Spanned};
+use super::tree::Expr;
+use super::{Kind, Problem, Root, Spanned, lower};
 use crate::code::Code;
 
 /// The most tokens of one `{{…}}` or `{%…%}`.
@@ -88,13 +89,14 @@ pub(super) fn parse_region<'a>(
         _ => None,
     };
     if let Some(expression) = expression {
-        region.usable = check_expression(text, expression, start..end, &region.dashes, problems);
+        region.usable = parse_checked(text, expression, start..end, &region.dashes, problems, |_| ()).is_some();
     }
     region
 }
 
-/// The tokens of a standalone expression, checked as those of a region are; none when it must not go to minijinja.
-pub(super) fn prepare_expression(text: &str, problems: &mut Vec<Problem>) -> Option<String> {
+/// The tree of a standalone expression, whose tokens are checked as those of a region are; none when it must not go to
+/// minijinja, or is no expression.
+pub(super) fn parse_alone(text: &str, problems: &mut Vec<Problem>) -> Option<Expr> {
     let mut tokenizer = Tokenizer::new(text, "", true, Default::default());
     let mut tokens = Vec::new();
     loop {
@@ -126,8 +128,7 @@ pub(super) fn prepare_expression(text: &str, problems: &mut Vec<Problem>) -> Opt
         return None;
     }
     let dashes = check_dashes(text, 0, &tokens, &BTreeSet::new(), problems);
-    let source = replace_dashes(text, 0..text.len(), &dashes);
-    check_expression(text, 0..text.len(), 0..text.len(), &dashes, problems).then_some(source)
+    parse_checked(text, 0..text.len(), 0..text.len(), &dashes, problems, lower::lower_expression)
 }
 
 /// Why the end of a region could not be found.
@@ -384,27 +385,28 @@ fn scan_name_tail(tokens: &[(Token<'_>, Span)], mut end: u32, bound: &BTreeSet<&
     if words { (dashes, end) } else { (Vec::new(), end) }
 }
 
-/// Whether the expression at `inner` parses; reports it otherwise.
-fn check_expression(
+/// What `read` makes of the tree of the expression at `inner`; reports what does not parse.
+fn parse_checked<T>(
     text: &str,
     inner: Range<usize>,
     region: Range<usize>,
     dashes: &[usize],
     problems: &mut Vec<Problem>,
-) -> bool {
+    read: impl FnOnce(&ast::Expr<'_>) -> T,
+) -> Option<T> {
     let source = replace_dashes(text, inner.clone(), dashes);
     if source.trim().is_empty() {
         problems.push(
             template_error(region, "an empty expression", "nothing stands here")
                 .help("write a value, as in `output.NAME`"),
         );
-        return false;
+        return None;
     }
     match parse_expr(&source) {
-        Ok(_) => true,
+        Ok(tree) => Some(read(&tree)),
         Err(error) => {
             problems.push(syntax_error(&error, inner.start, inner, text));
-            false
+            None
         }
     }
 }
