@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use swarmc_plan::{Body, Connection, Format, Plan};
+use swarmc_plan::{Body, Format, Plan};
 use swarmc_runtime::{Decoder, Item};
 
 /// The characters of a tool's arguments that are shown.
@@ -86,10 +86,8 @@ fn shorten_line(text: &str) -> String {
 
 /// The format of what the program of an agent writes; none where its log is read as it is.
 pub(crate) fn find_agent_format(plan: &Plan, agent: &str) -> Option<Format> {
-    match &plan.provider(&plan.agent(agent)?.provider)?.connection {
-        Connection::Exec { reads, .. } if !matches!(reads, Format::Text | Format::Json) => Some(*reads),
-        _ => None,
-    }
+    let format = plan.provider(&plan.agent(agent)?.provider)?.connection.output_format()?;
+    (!matches!(format, Format::Text | Format::Json)).then_some(format)
 }
 
 /// As [`find_agent_format`] for the agent of a step; none where steps of this name differ.

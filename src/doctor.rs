@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use miette::IntoDiagnostic;
 use swarmc_compiler::Settings;
-use swarmc_plan::Connection;
 use swarmc_view::documents::{self, DoctorSpec, HomeState, ModelState, ProgramState, SpecProgram, Version, encode};
 use swarmc_view::make_printable;
 
@@ -196,16 +195,13 @@ fn list_requirements() -> (Vec<Program>, Vec<Model>) {
         let sources = BTreeMap::from([("doctor.kdl".to_owned(), preset_spec(preset))]);
         let plan = swarmc_compiler::compile("doctor.kdl", &sources).plan;
         let Some(provider) = plan.and_then(|plan| plan.providers.into_iter().next()) else { continue };
-        match provider.connection {
-            Connection::Exec { argv, .. } | Connection::Acp { argv } => programs.extend(argv.first().map(|name| {
-                Program { preset: Some((*preset).to_owned()), install: provider.install, ..program(name) }
-            })),
-            Connection::Llm { auth, base_url, .. } => {
-                let key = auth.map(|variable| (variable.clone(), is_variable_set(&variable)));
-                models.push(Model { preset: (*preset).to_owned(), key, url: base_url });
-            }
-            // A script answers by itself, and needs nothing of the machine.
-            _ => {}
+        let (preset, connection) = ((*preset).to_owned(), &provider.connection);
+        // A script answers by itself, and needs nothing of the machine.
+        if connection.kind().is_model() {
+            let key = connection.key_variable().map(|variable| (variable.to_owned(), is_variable_set(variable)));
+            models.push(Model { preset, key, url: connection.address().map(str::to_owned) });
+        } else if let Some(name) = connection.program().and_then(<[String]>::first) {
+            programs.push(Program { preset: Some(preset), install: provider.install, ..program(name) });
         }
     }
     (programs, models)

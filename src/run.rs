@@ -12,9 +12,7 @@ use std::time::Duration;
 
 use miette::{IntoDiagnostic, WrapErr, miette};
 use swarmc_compiler::Settings;
-use swarmc_plan::{
-    Agent, Body, Connection, DirectiveKind, EnvValue, Expression, Pipeline, Plan, Segment, Step, ToolServer, tools,
-};
+use swarmc_plan::{Agent, Body, DirectiveKind, EnvValue, Expression, Pipeline, Plan, Segment, Step, ToolServer, tools};
 use swarmc_runtime::{
     Control, Home, Options, RetryRun, RunError, RunFolder, RunOutcome, RunStatus, adopt_orphans, hold_processes_with,
 };
@@ -301,7 +299,10 @@ pub(crate) fn is_variable_set(variable: &str) -> bool {
 /// The variables that hold the keys of the models that a pipeline asks, and the secrets of the servers of their tools.
 fn key_variables<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> impl Iterator<Item = &'a str> {
     let of_agent = |agent: &'a Agent| {
-        let Connection::Llm { auth, .. } = &plan.provider(&agent.provider)?.connection else { return None };
+        let connection = &plan.provider(&agent.provider)?.connection;
+        if !connection.kind().is_model() {
+            return None;
+        }
         let of_server = |server: &'a ToolServer| {
             let given = server.env.iter().filter_map(|value| match value {
                 EnvValue::Secret(variable) => Some(variable.as_str()),
@@ -309,7 +310,7 @@ fn key_variables<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> impl Iterator<It
             });
             given.chain(server.auth.as_deref())
         };
-        Some(auth.as_deref().into_iter().chain(tools::agent_servers(plan, agent).flat_map(of_server)))
+        Some(connection.key_variable().into_iter().chain(tools::agent_servers(plan, agent).flat_map(of_server)))
     };
     pipeline.all_steps().flat_map(|step| list_players(plan, step)).filter_map(of_agent).flatten()
 }

@@ -89,6 +89,70 @@ impl Connection {
             _ => None,
         }
     }
+
+    /// The address of the endpoint. None is that of the kind's own service, or a way that has no endpoint.
+    pub fn address(&self) -> Option<&str> {
+        match self {
+            Connection::Llm { base_url, .. } => base_url.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The environment variable that holds the key of the endpoint.
+    pub fn key_variable(&self) -> Option<&str> {
+        match self {
+            Connection::Llm { auth, .. } => auth.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The model of agents that name none.
+    pub fn model(&self) -> Option<&str> {
+        match self {
+            Connection::Llm { model, .. } => model.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The protocol that the endpoint of a model speaks.
+    pub fn model_protocol(&self) -> Option<LlmKind> {
+        match self {
+            Connection::Llm { kind, .. } => Some(*kind),
+            _ => None,
+        }
+    }
+
+    /// How a model calls the tools that the runner offers.
+    pub fn tool_protocol(&self) -> Option<ToolProtocol> {
+        match self {
+            Connection::Llm { tools, .. } => *tools,
+            _ => None,
+        }
+    }
+
+    /// The recorded answers, in order.
+    pub fn answers(&self) -> Option<&[Recorded]> {
+        match self {
+            Connection::Script { answers } => Some(answers),
+            _ => None,
+        }
+    }
+
+    /// What the program prints, where the spec says that.
+    pub fn output_format(&self) -> Option<Format> {
+        match self {
+            Connection::Exec { reads, .. } => Some(*reads),
+            _ => None,
+        }
+    }
+
+    /// How the program receives the address of its run's MCP server, where the spec says that.
+    pub fn mcp_config(&self) -> Option<&McpConfig> {
+        match self {
+            Connection::Exec { mcp, .. } => Some(mcp),
+            _ => None,
+        }
+    }
 }
 
 /// How the agents of a provider are reached.

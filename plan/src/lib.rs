@@ -248,10 +248,7 @@ impl Plan {
     /// The environment variables whose values are secret: those of secrets, keys of models and tokens of
     /// tool servers.
     pub fn secret_variables(&self) -> impl Iterator<Item = &str> {
-        let keys = self.providers.iter().filter_map(|provider| match &provider.connection {
-            Connection::Llm { auth, .. } => auth.as_deref(),
-            _ => None,
-        });
+        let keys = self.providers.iter().filter_map(|provider| provider.connection.key_variable());
         let tokens = self.tool_servers.iter().filter_map(|server| server.auth.as_deref());
         self.secrets.iter().map(|secret| secret.env.as_str()).chain(keys).chain(tokens)
     }

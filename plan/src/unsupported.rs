@@ -7,8 +7,8 @@
 use std::collections::HashSet;
 
 use crate::{
-    Agent, Approval, Body, Connection, DirectiveKind, Edge, EdgeKind, OnFailure, Origin, Pipeline, Plan, Response,
-    Step, Swarm, Template,
+    Agent, Approval, Body, DirectiveKind, Edge, EdgeKind, OnFailure, Origin, Pipeline, Plan, Provider, Response, Step,
+    Swarm, Template,
 };
 
 /// Something that this version cannot run.
@@ -158,12 +158,18 @@ fn check_files(plan: &Plan, pipeline: &Pipeline, step: &Step, cannot: &mut dyn F
     }
 }
 
+/// Whether a model takes the turns of the agent, and none is named.
+fn lacks_model(agent: &Agent, provider: &Provider) -> bool {
+    let connection = &provider.connection;
+    connection.kind().is_model() && agent.model.is_none() && connection.model().is_none()
+}
+
 /// What the provider of an agent lacks: the problem, and what to write.
 fn model_problems(plan: &Plan, agent: &Agent, goes_on: bool) -> Vec<(String, String)> {
     let Some(provider) = plan.provider(&agent.provider) else { return Vec::new() };
     let (name, other, kind) = (&agent.name, &provider.name, provider.connection.kind());
     let mut found = Vec::new();
-    if let (Connection::Llm { model: None, .. }, None) = (&provider.connection, &agent.model) {
+    if lacks_model(agent, provider) {
         found.push((
             format!("neither its agent `{name}` nor provider `{other}` names a model"),
             "write `model \"NAME\"` in the agent".to_owned(),
@@ -175,9 +181,8 @@ fn model_problems(plan: &Plan, agent: &Agent, goes_on: bool) -> Vec<(String, Str
             "remove `session`, or use an agent of another provider".to_owned(),
         ));
     }
-    if let Connection::Llm { tools: None, .. } = &provider.connection
-        && agent.tools.as_ref().is_some_and(|tools| !tools.is_empty())
-    {
+    let calls_tools = !kind.is_model() || provider.connection.tool_protocol().is_some();
+    if !calls_tools && agent.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
         found.push((
             format!("its agent `{name}` uses tools, but its provider `{other}` has neither `provides tools` nor `tools=schema`"),
             format!("write `provides tools` in provider `{other}`, or `tools=schema` behind the kind of its `llm`"),
@@ -238,7 +243,7 @@ fn player_problems(plan: &Plan, agent: &Agent) -> Vec<(String, String)> {
     let Some(provider) = plan.provider(&agent.provider) else { return Vec::new() };
     let name = &agent.name;
     let mut found = Vec::new();
-    if let (Connection::Llm { model: None, .. }, None) = (&provider.connection, &agent.model) {
+    if lacks_model(agent, provider) {
         found.push((
             format!("neither its agent `{name}` nor provider `{}` names a model", provider.name),
             "write `model \"NAME\"` in the agent".to_owned(),

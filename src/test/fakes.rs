@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Map;
 use swarmc_compiler::{Fake, Part, Test, TurnFilter};
-use swarmc_plan::{Body, Connection, GateDefault, Plan, Recorded, Step};
+use swarmc_plan::{Body, GateDefault, Plan, Recorded, Step};
 use swarmc_runtime::{Answer, Asks, StepId, Turn};
 
 use super::Finding;
@@ -133,8 +133,7 @@ impl<'a> Fakes<'a> {
             },
             Asks::Agent { agent, .. } => {
                 let provider = self.plan.agent(agent).and_then(|agent| self.plan.provider(&agent.provider))?;
-                let Connection::Script { answers } = &provider.connection else { return None };
-                answers.iter().find(|answer| asked.is_recorded(answer)).map(recorded_answer)
+                provider.connection.answers()?.iter().find(|answer| asked.is_recorded(answer)).map(recorded_answer)
             }
         }
     }

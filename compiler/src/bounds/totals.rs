@@ -374,10 +374,7 @@ impl<'p> Counter<'p, '_, '_> {
 
     /// The tokens of one answer.
     fn count_answer(&self, agent: &'p Agent) -> Amount<'p> {
-        let recorded = self.plan.provider(&agent.provider).and_then(|provider| match &provider.connection {
-            swarmc_plan::Connection::Script { answers } => Some(answers),
-            _ => None,
-        });
+        let recorded = self.plan.provider(&agent.provider).and_then(|provider| provider.connection.answers());
         self.estimate.limit_text(match (agent.max_output, recorded) {
             (Some(most), _) => Amount::at_most(most),
             (None, Some(answers)) => {
@@ -389,7 +386,7 @@ impl<'p> Counter<'p, '_, '_> {
 
     fn compute_cost(&self, agent: &'p Agent, input: Amount<'p>, output: Amount<'p>) -> Amount<'p> {
         let Some(provider) = self.plan.provider(&agent.provider) else { return Amount::ZERO };
-        if matches!(provider.connection, swarmc_plan::Connection::Script { .. }) {
+        if provider.connection.answers().is_some() {
             return Amount::ZERO;
         }
         let Some(price) = &provider.price else { return Amount::unbounded(Cause::Price(provider)) };

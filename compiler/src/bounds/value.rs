@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use swarmc_plan::{
-    Body, Connection, Directive, DirectiveKind, Filter, ForEach, Likely, Param, ParamType, Pipeline, Plan, Reach, Step, prompt_text,
+    Body, Directive, DirectiveKind, Filter, ForEach, Likely, Param, ParamType, Pipeline, Plan, Reach, Step, prompt_text,
 };
 
 use super::amount::{Amount, Cause, Times};
@@ -287,12 +287,11 @@ impl<'p> Scope<'p> {
             && let Some(provider) = self.plan.provider(&agent.provider)
         {
             // The run sends the limit to an endpoint; a program has no way to receive it.
-            match &provider.connection {
-                Connection::Llm { .. } => limit = limit.min(agent.max_output.unwrap_or(u64::MAX)),
-                Connection::Script { answers } => {
-                    limit = limit.min(answers.iter().map(|answer| answer.text.len() as u64).max().unwrap_or(0));
-                }
-                _ => {}
+            if provider.connection.kind().is_model() {
+                limit = limit.min(agent.max_output.unwrap_or(u64::MAX));
+            }
+            if let Some(answers) = provider.connection.answers() {
+                limit = limit.min(answers.iter().map(|answer| answer.text.len() as u64).max().unwrap_or(0));
             }
         }
         let default = step.output.default.as_ref().map_or(0, |default| default.len() as u64);

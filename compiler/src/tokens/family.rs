@@ -58,10 +58,7 @@ const NAMES: &[(&str, Family)] = &[
 impl Family {
     /// The family of the model that answers an agent.
     pub(crate) fn for_agent(agent: &Agent, provider: &Provider) -> Family {
-        let own = agent.model.as_deref().or(match &provider.connection {
-            Connection::Llm { model, .. } => model.as_deref(),
-            _ => None,
-        });
+        let own = agent.model.as_deref().or(provider.connection.model());
         match own {
             Some(model) => Family::from_name(model),
             None => program_name(provider).map_or(Family::Unknown, Family::from_name),

@@ -71,33 +71,27 @@ impl<'p> Validator<'p> {
             let parts = [Some(price.input), Some(price.output), price.cache_read, price.cache_write];
             parts.into_iter().try_for_each(|part| place.field("price").check_amount(part, 0))?;
         }
+        let connection = &provider.connection;
         let place = place.field("connection");
-        match &provider.connection {
-            Connection::Exec { argv, resume, mcp, .. } => {
-                let place = place.field("exec");
-                place.field("argv").check_argv(argv)?;
-                resume.as_deref().map_or(Ok(()), |words| place.field("resume").check_argv(words))?;
-                for (index, variable) in mcp.env.iter().enumerate() {
-                    place.field("mcp").field("env").index(index).field("name").check_variable(&variable.name)?;
-                }
-                let wrong = mcp.args.iter().position(|word| word.contains('\0'));
-                wrong.map_or(Ok(()), |at| place.field("mcp").field("args").index(at).fail_with("contains a NUL"))
-            }
-            Connection::Llm { auth, base_url, .. } => {
-                let place = place.field("llm");
-                auth.as_deref().map_or(Ok(()), |variable| place.field("auth").check_variable(variable))?;
-                let empty = base_url.as_ref().is_some_and(String::is_empty);
-                place.field("base_url").ensure_holds(!empty, || "an empty address".to_owned())
-            }
-            Connection::Script { answers } => {
-                let place = place.field("script");
-                let place = place.field("answers");
-                answers.iter().enumerate().try_for_each(|(index, answer)| check_answer(&place.index(index), answer))
-            }
-            other => {
-                other.program().map_or(Ok(()), |argv| place.field(other.kind().name()).field("argv").check_argv(argv))
-            }
+        let place = place.field(connection.kind().name());
+        connection.program().map_or(Ok(()), |argv| place.field("argv").check_argv(argv))?;
+        if let Connection::Exec { resume: Some(words), .. } = connection {
+            place.field("resume").check_argv(words)?;
         }
+        if let Some(mcp) = connection.mcp_config() {
+            let place = place.field("mcp");
+            for (index, variable) in mcp.env.iter().enumerate() {
+                place.field("env").index(index).field("name").check_variable(&variable.name)?;
+            }
+            let wrong = mcp.args.iter().position(|word| word.contains('\0'));
+            wrong.map_or(Ok(()), |at| place.field("args").index(at).fail_with("contains a NUL"))?;
+        }
+        connection.key_variable().map_or(Ok(()), |variable| place.field("auth").check_variable(variable))?;
+        let is_empty = connection.address().is_some_and(str::is_empty);
+        place.field("base_url").ensure_holds(!is_empty, || "an empty address".to_owned())?;
+        let place = place.field("answers");
+        let mut answers = connection.answers().into_iter().flatten().enumerate();
+        answers.try_for_each(|(index, answer)| check_answer(&place.index(index), answer))
     }
 
     fn check_agent(&self, place: &Place<'_>, agent: &'p Agent) -> Checked {

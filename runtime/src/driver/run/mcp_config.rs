@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use serde_json::Value;
-use swarmc_plan::{Connection, MCP_NOTICES, MCP_TOKEN, MCP_URL, McpConfig, McpVariable, Provider};
+use swarmc_plan::{MCP_NOTICES, MCP_TOKEN, MCP_URL, McpVariable, Provider};
 
 use crate::io::agent_api::{AgentServer, MCP, SOCKET, TOKEN};
 use crate::io::executor::Tools;
@@ -18,7 +18,7 @@ use crate::types::digest::digest_bytes;
 
 /// The arguments to add to a provider's command; none if the attempt has no session.
 pub(super) fn build_arguments(provider: &Provider, environment: &[(OsString, OsString)]) -> Vec<OsString> {
-    match (provider_config(provider), find_variable(environment, MCP)) {
+    match (provider.connection.mcp_config(), find_variable(environment, MCP)) {
         (Some(mcp), Some(url)) => mcp.args.iter().map(|word| OsString::from(word.replace(MCP_URL, url))).collect(),
         _ => Vec::new(),
     }
@@ -27,7 +27,7 @@ pub(super) fn build_arguments(provider: &Provider, environment: &[(OsString, OsS
 /// The arguments by which a program reads, after each call of a tool, what others wrote to the agent of its turn; none if
 /// the attempt has no session.
 pub(super) fn build_notice_arguments(provider: &Provider, environment: &[(OsString, OsString)]) -> Vec<OsString> {
-    let (Some(mcp), Some(_)) = (provider_config(provider), find_variable(environment, SOCKET)) else {
+    let (Some(mcp), Some(_)) = (provider.connection.mcp_config(), find_variable(environment, SOCKET)) else {
         return Vec::new();
     };
     // The agent may find another swarmc, or none, by its own PATH.
@@ -47,7 +47,7 @@ pub(super) fn configure_environment(
     folder: &Path,
 ) -> Result<(), String> {
     let (Some(mcp), Some(url), Some(token)) =
-        (provider_config(provider), find_variable(environment, MCP), find_variable(environment, TOKEN))
+        (provider.connection.mcp_config(), find_variable(environment, MCP), find_variable(environment, TOKEN))
     else {
         return Ok(());
     };
@@ -75,13 +75,6 @@ pub(super) fn find_run_server(environment: &[(OsString, OsString)], agent_server
     let (url, token, socket) = (url?, token?, socket?);
     let (offers, listed) = agent_server.find_tools(&token)?;
     Some(Tools { url, token, socket, offers, listed })
-}
-
-fn provider_config(provider: &Provider) -> Option<&McpConfig> {
-    match &provider.connection {
-        Connection::Exec { mcp, .. } => Some(mcp),
-        _ => None,
-    }
 }
 
 /// What a variable holds: the last one of a name is the one that a process sees.
@@ -125,6 +118,8 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use swarmc_plan::{Connection, McpConfig};
+
     use super::*;
 
     fn provider(mcp: McpConfig) -> Provider {

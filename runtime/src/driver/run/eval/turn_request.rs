@@ -109,10 +109,10 @@ impl<'a> Evaluator<'a> {
 
     /// How a model of a provider states its action: as a tool call or as JSON.
     pub(crate) fn protocol(provider: &Provider) -> Protocol {
-        match provider.connection {
-            Connection::Llm { tools: Some(ToolProtocol::Native), .. } => Protocol::Native,
-            ref other if other.kind().is_program() => Protocol::Program,
-            _ => Protocol::Json,
+        match provider.connection.tool_protocol() {
+            _ if provider.connection.kind().is_program() => Protocol::Program,
+            Some(ToolProtocol::Native) => Protocol::Native,
+            Some(ToolProtocol::Schema) | None => Protocol::Json,
         }
     }
 

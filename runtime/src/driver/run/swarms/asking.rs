@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use swarmc_plan::{Agent, Connection, LlmKind, Provider, Recorded, ToolProtocol};
+use swarmc_plan::{Agent, LlmKind, Provider, Recorded, ToolProtocol};
 
 use super::super::attempts::begin_folder;
 use super::super::driver::Driver;
@@ -187,40 +187,29 @@ impl Driver<'_> {
         (player, provider): (&Agent, &Provider),
         asked: ModelRequest,
     ) -> Result<AskMethod, Stuck> {
-        Ok(match &provider.connection {
-            connection if connection.kind().is_program() => AskMethod::Program(Box::new(self.build_member_job(
-                key,
-                attempt,
-                turn,
-                (player, provider),
-                (asked.prompt, &asked.tools),
-            )?)),
-            Connection::Script { answers } => AskMethod::Recorded(self.evaluator.recorded_turn(
-                At { state: &self.state, key, attempt },
-                turn,
-                answers,
-            )),
-            connection => {
-                let (kind, protocol) = match connection {
-                    Connection::Llm { kind, tools, .. } => (Some(*kind), *tools),
-                    _ => (None, None),
-                };
-                let enforced =
-                    protocol == Some(ToolProtocol::Schema) || provider.provides.contains(&swarmc_plan::Ability::Schema);
-                let prefill =
-                    (asked.is_json && !enforced && kind == Some(LlmKind::Anthropic)).then(|| PREFILL.to_owned());
-                AskMethod::Model(Box::new(Question {
-                    model: player.model.clone(),
-                    system: asked.prompt.system,
-                    messages: vec![Message::User(asked.prompt.user)],
-                    prefill,
-                    schema: asked.schema.filter(|_| enforced),
-                    tools: asked.tools,
-                    temperature: Some(player.temperature.unwrap_or(TEMPERATURE)),
-                    max_output: Some(player.max_output.unwrap_or(MAX_OUTPUT)),
-                }))
-            }
-        })
+        let connection = &provider.connection;
+        if connection.kind().is_program() {
+            let prompt = (asked.prompt, asked.tools.as_slice());
+            let job = self.build_member_job(key, attempt, turn, (player, provider), prompt)?;
+            return Ok(AskMethod::Program(Box::new(job)));
+        }
+        if let Some(answers) = connection.answers() {
+            let at = At { state: &self.state, key, attempt };
+            return Ok(AskMethod::Recorded(self.evaluator.recorded_turn(at, turn, answers)));
+        }
+        let enforced = connection.tool_protocol() == Some(ToolProtocol::Schema)
+            || provider.provides.contains(&swarmc_plan::Ability::Schema);
+        let needs_prefill = asked.is_json && !enforced && connection.model_protocol() == Some(LlmKind::Anthropic);
+        Ok(AskMethod::Model(Box::new(Question {
+            model: player.model.clone(),
+            system: asked.prompt.system,
+            messages: vec![Message::User(asked.prompt.user)],
+            prefill: needs_prefill.then(|| PREFILL.to_owned()),
+            schema: asked.schema.filter(|_| enforced),
+            tools: asked.tools,
+            temperature: Some(player.temperature.unwrap_or(TEMPERATURE)),
+            max_output: Some(player.max_output.unwrap_or(MAX_OUTPUT)),
+        })))
     }
 }
 
