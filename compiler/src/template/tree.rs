@@ -17,7 +17,8 @@ pub(crate) struct Expr {
     pub(crate) range: Range<usize>,
 }
 
-/// What an expression is.
+/// What an expression is. Large conditions have hundreds of thousands of these, so that the names, the largest parts, are
+/// boxed.
 #[derive(Clone, Debug)]
 pub(crate) enum ExprKind {
     /// A value that is written out.
@@ -27,7 +28,7 @@ pub(crate) enum ExprKind {
     /// A name that is no root here: bound by the text, a function, or unknown.
     Variable(String),
     /// A field of something computed.
-    Attribute { of: Box<Expr>, name: Spanned<String> },
+    Attribute { of: Box<Expr>, name: Box<Spanned<String>> },
     /// An item or field of something, or by a computed key.
     Item { of: Box<Expr>, index: Box<Expr> },
     /// `of[start:stop:step]`.
@@ -51,9 +52,9 @@ pub(crate) enum ExprKind {
     /// `then if condition else otherwise`.
     Choice { condition: Box<Expr>, then: Box<Expr>, otherwise: Option<Box<Expr>> },
     /// `of | name(arguments)`; only the filter of a block has no `of`.
-    Filter { of: Option<Box<Expr>>, name: Spanned<String>, arguments: Vec<Argument> },
+    Filter { of: Option<Box<Expr>>, name: Box<Spanned<String>>, arguments: Vec<Argument> },
     /// `of is name(arguments)`.
-    Test { of: Box<Expr>, name: Spanned<String>, arguments: Vec<Argument> },
+    Test { of: Box<Expr>, name: Box<Spanned<String>>, arguments: Vec<Argument> },
     /// `of(arguments)`; a method's `of` is an [`ExprKind::Attribute`], a function's an [`ExprKind::Variable`].
     Call { of: Box<Expr>, arguments: Vec<Argument> },
     /// A list or a tuple.
