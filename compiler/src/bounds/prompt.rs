@@ -144,7 +144,7 @@ impl<'p> Reader<'p, '_, '_> {
                 sum = sum.plus(self.scope.measure_directive(directive, reader, self.types));
             }
         }
-        sum.plus(self.scope.estimate.limit_text(measure_logic(self.scope, text, reader, self.types)))
+        sum.plus(self.scope.estimate.limit_text(measure_logic(self.scope, text, reader, self.types, self.meter)))
     }
 
     /// The parts of what a turn is given, the greatest first.
@@ -174,7 +174,7 @@ impl<'p> Reader<'p, '_, '_> {
                 _ => None,
             });
             if let Some(first) = first {
-                let tokens = measure_logic(self.scope, text, Some(step), self.types);
+                let tokens = measure_logic(self.scope, text, Some(step), self.types, self.meter);
                 parts.push(Part { what: "the values of its `{{ … }}`".to_owned(), origin: &first.origin, tokens });
             }
         }

@@ -9,6 +9,7 @@ use super::amount::{Amount, Cause, Times, directive_source};
 use super::schema::Types;
 use super::value::{ESCAPED, LOG, NUMBER, PATH, Scope};
 use crate::template::{self, Const, Expr, ExprKind, Operator, Part, Root, Statement, Target};
+use crate::tokens::Meter;
 
 /// What the logic of a text of `reader` puts there.
 pub(super) fn measure_logic<'p>(
@@ -16,6 +17,7 @@ pub(super) fn measure_logic<'p>(
     text: &'p Template,
     reader: Option<&'p Step>,
     types: &mut Types<'p>,
+    meter: &mut Meter<'_>,
 ) -> Amount<'p> {
     let blocks = || {
         text.segments.iter().filter_map(|segment| match segment {
@@ -28,7 +30,7 @@ pub(super) fn measure_logic<'p>(
         return blocks().filter(|block| block.source.starts_with("{{")).fold(Amount::ZERO, |sum, block| {
             let inner = block.source.trim_start_matches("{{").trim_end_matches("}}").trim_matches(['-', '+']);
             let open = Cause::Logic(block);
-            sum.plus(template::parse_tree(inner).map_or(Amount::unbounded(open), |tree| {
+            sum.plus(meter.parse_tree(inner).map_or(Amount::unbounded(open), |tree| {
                 Writer::new(scope, reader, open, types).measure_expression(&tree)
             }))
         });

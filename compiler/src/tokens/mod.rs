@@ -7,12 +7,15 @@
 mod family;
 
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::OnceLock;
 
 use swarmc_plan::{Segment, Template};
 use tiktoken::CoreBpe;
 
 pub(crate) use family::{Family, prompt_overhead};
+
+use crate::template::{self, Expr};
 
 /// Counts tokens.
 pub trait Tokenizer {
@@ -42,16 +45,26 @@ impl Tokenizer for Bytes {
     }
 }
 
-/// Counts the fixed parts of templates, each text once.
+/// Counts the fixed parts of templates and parses their interpolations, each text once.
 pub(crate) struct Meter<'t> {
     tokenizer: &'t dyn Tokenizer,
     /// Tokens and bytes of the fixed text, by the template's digest, or by the text itself.
     known: HashMap<String, (u64, u64)>,
+    /// The trees of interpolations, by their text; none for what is no expression.
+    trees: HashMap<String, Option<Rc<Expr>>>,
 }
 
 impl<'t> Meter<'t> {
     pub(crate) fn new(tokenizer: &'t dyn Tokenizer) -> Meter<'t> {
-        Meter { tokenizer, known: HashMap::new() }
+        Meter { tokenizer, known: HashMap::new(), trees: HashMap::new() }
+    }
+
+    /// The tree of an expression.
+    pub(crate) fn parse_tree(&mut self, text: &str) -> Option<Rc<Expr>> {
+        match self.trees.get(text) {
+            Some(tree) => tree.clone(),
+            None => self.trees.entry(text.to_owned()).or_insert(template::parse_tree(text).map(Rc::new)).clone(),
+        }
     }
 
     /// The tokens of a text that is no template.
