@@ -23,6 +23,8 @@ pub(super) struct Texts {
 /// Files that record what the compiler asks for.
 pub(super) struct Asked<'f> {
     pub(super) files: &'f Texts,
+    /// The spec with its tree, which the compiler takes in place of one of its own.
+    pub(super) document: Option<Document>,
     pub(super) paths: Mutex<HashSet<String>>,
     pub(super) folders: Mutex<BTreeSet<String>>,
 }
@@ -63,7 +65,11 @@ impl Files for Texts {
 impl Files for Asked<'_> {
     fn read(&self, path: &str) -> Result<Arc<str>, FileError> {
         self.record_path(path);
-        self.files.read(path)
+        // Of the text that the tree is of, whatever the disk has by now.
+        match self.own_document(path) {
+            Some(document) => Ok(document.source().shared_text()),
+            None => self.files.read(path),
+        }
     }
 
     fn find(&self, path: &str) -> Result<Entry, FileError> {
@@ -82,11 +88,15 @@ impl Files for Asked<'_> {
     }
 
     fn tree(&self, path: &str) -> Option<Arc<Tree>> {
-        self.files.tree(path)
+        self.own_document(path)?.tree().cloned()
     }
 }
 
 impl Asked<'_> {
+    fn own_document(&self, path: &str) -> Option<&Document> {
+        self.document.as_ref().filter(|document| document.source().name() == path)
+    }
+
     fn record_path(&self, path: &str) {
         let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
         // A path that is asked for again must not cost a new string.

@@ -110,9 +110,13 @@ impl Workspace {
     /// A text is open now, or was replaced as a whole. Returns whether that changes the texts or the list of specs: most
     /// files are opened as they lie on disk.
     pub fn open(&mut self, path: &str, document: Document) -> bool {
-        let is_read = |known: &Result<Arc<str>, FileError>| known.as_deref().is_ok_and(|text| text == document.text());
-        let is_same = !self.open.contains_key(path) && self.lock_cache().get(path).is_some_and(is_read);
-        let lists = self.set_text(path, document);
+        let known = self.lock_cache().get(path).and_then(|known| known.clone().ok());
+        let same = known.filter(|text| !self.open.contains_key(path) && **text == *document.text());
+        let is_same = same.is_some();
+        let lists = match same {
+            Some(text) => self.set_text(path, document.share_text(text)),
+            None => self.set_text(path, document),
+        };
         if !is_same {
             self.drop_analyses(path, false);
         }
@@ -241,7 +245,7 @@ impl Snapshot {
     pub fn document(&self, path: &str) -> Option<Document> {
         match self.files.open.get(path) {
             Some(document) => Some(document.clone()),
-            None => self.files.read(path).ok().map(|text| Document::new(path, &text)),
+            None => self.files.read(path).ok().map(|text| Document::from_shared(path, text)),
         }
     }
 
@@ -280,8 +284,9 @@ impl Snapshot {
     pub(super) fn analysis_telling(&self, spec: &str, tell: &mut ProblemSink<'_>) -> Option<Arc<Analysis>> {
         let known = self.specs.get(spec)?;
         let known = known.get_or_init(|| {
-            let files = Asked { files: &self.files, paths: Mutex::default(), folders: Mutex::default() };
-            let kind = self.document(spec).map_or(Kind::Foreign, |document| document.kind());
+            let document = self.document(spec);
+            let kind = document.as_ref().map_or(Kind::Foreign, Document::kind);
+            let files = Asked { files: &self.files, document, paths: Mutex::default(), folders: Mutex::default() };
             let (mut trees, settings) = (Trees::default(), self.settings());
             let analyzed = swarmc_compiler::analyze(&mut trees, spec, &files, settings, &self.facts, &self.cancel)?;
             // The rest takes longer.
