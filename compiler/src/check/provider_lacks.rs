@@ -209,7 +209,7 @@ fn declared_ability(provider: &Provider<'_>, ability: Ability) -> Option<bool> {
 /// Whether it can go on with a conversation.
 fn can_resume(provider: &Provider<'_>) -> bool {
     let preset = provider.preset;
-    if provider_llm(provider).is_some() {
+    if provider.kind().is_some_and(|kind| !kind.can_resume()) {
         return false;
     }
     if provider.ast.script.is_some() {

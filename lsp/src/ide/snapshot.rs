@@ -163,23 +163,26 @@ impl Workspace {
     /// Looks at everything that was read from disk again. Returns whether any of it has changed.
     pub fn refresh(&mut self) -> bool {
         let known = self.lock_cache().clone();
-        let changed = known.into_iter().filter(|(path, text)| self.disk.read(path) != *text);
+        let closed = known.into_iter().filter(|(path, _)| !self.open.contains_key(path));
+        let changed = closed.filter(|(path, text)| self.disk.read(path) != *text);
         let changed: Vec<String> = changed.map(|(path, _)| path).collect();
         changed.iter().for_each(|path| self.touched_file(path));
         !changed.is_empty()
     }
 
     fn touched_file(&mut self, path: &str) {
-        self.lock_cache().remove(path);
-        if !self.open.contains_key(path) {
-            if path.ends_with(".kdl") || self.specs.contains_key(path) {
-                match self.disk.read(path) {
-                    Ok(text) if is_ours(&Document::new(path, &text)) => self.add_spec(path),
-                    _ => self.forget_spec(path),
-                };
-            }
-            self.drop_analyses(path, true);
+        // The open text counts, also for what is being worked out of the text on disk that it was opened with.
+        if self.open.contains_key(path) {
+            return;
         }
+        self.lock_cache().remove(path);
+        if path.ends_with(".kdl") || self.specs.contains_key(path) {
+            match self.disk.read(path) {
+                Ok(text) if is_ours(&Document::new(path, &text)) => self.add_spec(path),
+                _ => self.forget_spec(path),
+            };
+        }
+        self.drop_analyses(path, true);
     }
 
     fn lock_cache(&self) -> MutexGuard<'_, BTreeMap<String, Result<Arc<str>, FileError>>> {
@@ -451,7 +454,9 @@ mod tests {
         let known = before.analysis("flow.kdl").expect("it is a spec");
         assert!(!workspace.open("flow.kdl", Document::new("flow.kdl", spec)));
         assert!(!workspace.open("t.md", Document::new("t.md", "Do it.")));
+        workspace.invalidate_path("t.md");
         assert!(Arc::ptr_eq(&known, &workspace.snapshot().analysis("flow.kdl").expect("it is a spec")));
+        assert!(!workspace.refresh());
 
         // An edit, and the one that takes it back.
         for text in ["Do that.", "Do it."] {
