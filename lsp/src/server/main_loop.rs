@@ -349,7 +349,7 @@ impl Server<'_> {
 
     /// Reads the files on disk again, if the editor does not report their changes.
     fn look_again(&mut self) {
-        if !self.client.watches && self.world.workspaces().fold(false, |any, workspace| workspace.refresh() || any) {
+        if !self.client.watches && self.world.refresh() {
             self.revision += 1;
         }
     }

@@ -77,9 +77,13 @@ impl Workspaces {
         Some((self.workspaces.entry(root.clone()).or_insert_with(new), path))
     }
 
-    /// Every workspace.
-    pub(super) fn workspaces(&mut self) -> impl Iterator<Item = &mut Workspace> {
-        self.workspaces.values_mut()
+    /// Reads the files on disk again. Returns whether any of them has changed.
+    pub(super) fn refresh(&mut self) -> bool {
+        let mut has_changed = false;
+        for workspace in self.workspaces.values_mut() {
+            has_changed |= workspace.refresh();
+        }
+        has_changed
     }
 
     /// The editor has a text open. Returns whether that changes a text, the list of specs, or the address of a file.
