@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use swarmc_plan::{Body, Budget, Origin, Plan};
 
 use super::amount::Cause;
+use super::meter::Meter;
 use super::place;
 use super::prompt::{Reader, prompt_body};
 use super::schema::Types;
@@ -17,7 +18,7 @@ use super::value::{Estimate, Scope};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::Sources;
-use crate::tokens::{Bytes, Meter, O200k};
+use crate::tokens::{Bytes, O200k};
 
 pub(crate) fn check_budgets(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
     if !may_matter(plan) {

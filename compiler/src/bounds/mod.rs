@@ -6,6 +6,7 @@
 mod amount;
 mod budget;
 mod input;
+mod meter;
 mod path;
 pub(crate) mod place;
 mod prompt;
@@ -23,7 +24,8 @@ use std::collections::BTreeMap;
 
 use swarmc_plan::{Bound, Bounds, Likely, Plan};
 
-use crate::tokens::{Meter, Tokenizer};
+use crate::tokens::Tokenizer;
+use meter::Meter;
 use totals::{Sums, Totals};
 use value::Estimate;
 

@@ -9,10 +9,11 @@ use swarmc_plan::{
 };
 
 use super::amount::{Amount, Cause, directive_source};
+use super::meter::Meter;
 use super::schema::Types;
 use super::text::measure_logic;
 use super::value::{ERROR, Scope};
-use crate::tokens::{Family, Meter, prompt_overhead};
+use crate::tokens::{Family, prompt_overhead};
 
 /// The words around what was wrong with an answer, and around what is to be summed up.
 const INSTRUCTIONS: u64 = 500;

@@ -6,10 +6,10 @@
 use swarmc_plan::{Directive, Segment, Step, Template};
 
 use super::amount::{Amount, Cause, Times, directive_source};
+use super::meter::Meter;
 use super::schema::Types;
 use super::value::{ESCAPED, LOG, NUMBER, PATH, Scope};
 use crate::template::{self, Const, Expr, ExprKind, Operator, Part, Root, Statement, Target};
-use crate::tokens::Meter;
 
 /// What the logic of a text of `reader` puts there.
 pub(super) fn measure_logic<'p>(

@@ -8,11 +8,12 @@ use std::collections::HashMap;
 use swarmc_plan::{Agent, Body, Budget, Likely, OnFailure, Pipeline, Plan, PromptBody, Step, Swarm};
 
 use super::amount::{Amount, Cause, Times};
+use super::meter::Meter;
 use super::path;
 use super::prompt::{Reader, fallback_chain, may_use_tools};
 use super::schema::Types;
 use super::value::{Estimate, Letters, Scope};
-use crate::tokens::{Meter, Tokenizer};
+use crate::tokens::Tokenizer;
 
 /// What something uses at most.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use swarmc_plan::{Bound, Pipeline, Plan};
 
+use super::meter::Meter;
 use super::prompt::{Reader, prompt_body};
 use super::schema::Types;
 use super::value::{Estimate, Scope};
-use crate::tokens::{Family, Meter, Tokenizer};
+use crate::tokens::{Family, Tokenizer};
 
 /// One turn of an agent.
 #[derive(Clone, Debug)]

@@ -5,6 +5,7 @@
 
 use swarmc_plan::{Agent, Pipeline, Plan, PromptBody, Step};
 
+use super::meter::Meter;
 use super::place;
 use super::prompt::{Part, Reader, fallback_chain, prompt_body};
 use super::schema::Types;
@@ -12,7 +13,7 @@ use super::value::{Estimate, Scope};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::Sources;
-use crate::tokens::{Bytes, Family, Meter, O200k};
+use crate::tokens::{Bytes, Family, O200k};
 
 /// How many of the parts of a prompt are named.
 const NAMED: usize = 3;
