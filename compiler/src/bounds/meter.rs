@@ -1,4 +1,6 @@
-//! Counts and parses the texts of a plan, each once, for all that is counted of them.
+//! Counts the tokens of the texts of a plan and parses their interpolations.
+//!
+//! In: texts. Out: their tokens and trees, kept, as several estimates ask for the same texts.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -22,7 +24,7 @@ impl<'t> Meter<'t> {
         Meter { tokenizer, known: HashMap::new(), trees: HashMap::new() }
     }
 
-    /// The tree of an expression; none where the text is none.
+    /// The tree of an expression; none where the text is not an expression.
     pub(crate) fn parse_tree(&mut self, text: &str) -> Option<Rc<Expr>> {
         match self.trees.get(text) {
             Some(tree) => tree.clone(),

@@ -145,7 +145,7 @@ impl<'a> Lowering<'_, 'a> {
             ast::Expr::GetAttr(attr) => {
                 // minijinja keeps no place of the name, but the span ends with it.
                 let name = own.end - attr.name.len()..own.end;
-                ExprKind::Attribute { of: self.lower_boxed(&attr.expr), name: boxed_name(attr.name, name) }
+                ExprKind::Attribute { of: self.lower_boxed(&attr.expr), name: box_name(attr.name, name) }
             }
             ast::Expr::GetItem(item) => {
                 ExprKind::Item { of: self.lower_boxed(&item.expr), index: self.lower_boxed(&item.subscript_expr) }
@@ -259,7 +259,7 @@ impl<'a> Lowering<'_, 'a> {
             // What is called is a function or a method, whatever it looks like.
             ast::Expr::Var(var) => Expr { kind: ExprKind::Variable(var.id.to_owned()), range: place },
             ast::Expr::GetAttr(attr) => {
-                let name = boxed_name(attr.name, place.end - attr.name.len()..place.end);
+                let name = box_name(attr.name, place.end - attr.name.len()..place.end);
                 Expr { kind: ExprKind::Attribute { of: self.lower_boxed(&attr.expr), name }, range: place }
             }
             other => self.lower_expression(other),
@@ -317,13 +317,14 @@ impl<'a> Lowering<'_, 'a> {
     }
 }
 
-fn boxed_name(name: &str, range: Range<usize>) -> Box<Spanned<String>> {
+/// A name with its place, as nodes of expressions hold it.
+fn box_name(name: &str, range: Range<usize>) -> Box<Spanned<String>> {
     Box::new(Spanned { value: name.to_owned(), range })
 }
 
 /// The name of a filter or a test, which its span begins with.
 fn applied_name(name: &str, own: &Range<usize>) -> Box<Spanned<String>> {
-    boxed_name(name, own.start..(own.start + name.len()).min(own.end))
+    box_name(name, own.start..(own.start + name.len()).min(own.end))
 }
 
 /// From the first part to the last: minijinja's spans begin with the token before, or with a filter's name.

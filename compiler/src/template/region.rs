@@ -385,7 +385,7 @@ fn scan_name_tail(tokens: &[(Token<'_>, Span)], mut end: u32, bound: &BTreeSet<&
     if words { (dashes, end) } else { (Vec::new(), end) }
 }
 
-/// What `read` makes of the tree of the expression at `inner`; reports what does not parse.
+/// Parses the expression at `inner` and passes its tree to `read`, whose result it returns; reports what does not parse.
 fn parse_checked<T>(
     text: &str,
     inner: Range<usize>,

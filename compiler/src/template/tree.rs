@@ -17,8 +17,7 @@ pub(crate) struct Expr {
     pub(crate) range: Range<usize>,
 }
 
-/// What an expression is. Large conditions have hundreds of thousands of these, so that the names, the largest parts, are
-/// boxed.
+/// What an expression is. Names are boxed, as large conditions have hundreds of thousands of nodes, and few have a name.
 #[derive(Clone, Debug)]
 pub(crate) enum ExprKind {
     /// A value that is written out.
