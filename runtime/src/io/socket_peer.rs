@@ -21,6 +21,9 @@ use crate::types::event::StepId;
 /// The variable by which a process of a run is known, whatever became of its process group.
 pub(crate) const MARK: &str = "SWARM_RUN";
 
+/// What the variables begin with by which a run marks its processes.
+pub(crate) const MARKS: &str = "SWARM_";
+
 /// The first argument of a program that holds processes of runs.
 pub(crate) const SHIM: &str = "shim";
 

@@ -19,6 +19,7 @@ use super::{
 use crate::io::children::{self, reap_child};
 use crate::io::event_loop::{EventLoop, Interest};
 use crate::io::home::create_private;
+use crate::io::orphan_processes::kill_attempt;
 use crate::io::proc_status::boot_id;
 use crate::io::process::{Cause, End, Launch, Limits, Poller, Refused, Sink, start_process};
 use crate::io::socket_peer::SHIM;
@@ -72,8 +73,8 @@ pub(crate) async fn run_held_process(
             if matches!(outcome, Ok(End { cause: Cause::Cut, .. })) {
                 following.stop(poller).await;
             }
-            if !matches!(outcome, Ok(End { cause: Cause::Exit | Cause::Reported, .. })) {
-                // Whatever it failed for: nothing of it goes on.
+            // Whatever it failed for: nothing of it goes on.
+            if !has_ended(&outcome) {
                 following.end_all();
             }
             outcome
@@ -84,8 +85,17 @@ pub(crate) async fn run_held_process(
     if let Some(child) = child {
         reap_shim(child, &poller.events).await;
     }
+    if !has_ended(&outcome) && hold.remote.is_none() {
+        // The shim may not have said what it had started.
+        kill_attempt(launch.environment);
+    }
     poller.events.forget();
     outcome
+}
+
+/// Whether the process has ended by itself.
+fn has_ended(outcome: &Result<End, String>) -> bool {
+    matches!(outcome, Ok(End { cause: Cause::Exit | Cause::Reported, .. }))
 }
 
 /// Waits for a shim, which ends with its process, and ends one that does not.
@@ -261,24 +271,30 @@ fn absolute(directory: &Path) -> std::path::PathBuf {
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::UnixListener;
+    use std::os::unix::process::ExitStatusExt as _;
     use std::thread;
 
     use super::super::reader::tests::Seen;
     use super::*;
+
+    /// That a later runner comes back to the process of `folder`.
+    fn hold_again(run: &Path, folder: &Path) -> Hold {
+        Hold {
+            run: run.to_owned(),
+            folder: folder.to_owned(),
+            orphan_limit: Duration::from_secs(60),
+            epoch: 1,
+            rejoins: true,
+            remote: None,
+        }
+    }
 
     #[test]
     fn a_process_that_ends_as_its_runner_comes_back_is_read_whole() {
         let run = tempfile::tempdir().expect("a folder");
         let folder = run.path().join("0");
         fs::create_dir(&folder).expect("a folder can be made");
-        let hold = Hold {
-            run: run.path().to_owned(),
-            folder: folder.clone(),
-            orphan_limit: Duration::from_secs(60),
-            epoch: 1,
-            rejoins: true,
-            remote: None,
-        };
+        let hold = hold_again(run.path(), &folder);
         let listener = UnixListener::bind(socket_path(&folder)).expect("it can listen");
         // A shim whose program has ended: it takes a connection no more, and its file says how.
         let shim = thread::spawn(move || {
@@ -300,5 +316,35 @@ mod tests {
         shim.join().expect("it has not failed");
         let end = end.expect("it was started");
         assert_eq!((end.cause, end.exit, &*seen.text, seen.has_caught_up), (Cause::Exit, 3, "all of it", true));
+    }
+
+    #[test]
+    fn what_a_shim_started_and_did_not_tell_is_killed_when_the_shim_is() {
+        let run = tempfile::tempdir().expect("a folder");
+        let folder = run.path().join("0");
+        fs::create_dir(&folder).expect("a folder can be made");
+        let hold = hold_again(run.path(), &folder);
+        let listener = UnixListener::bind(socket_path(&folder)).expect("it can listen");
+        let shim = thread::spawn(move || drop(listener.accept().expect("the runner comes")));
+        let marks = |attempt: &str| {
+            let run = run.path().to_string_lossy().into_owned();
+            [("SWARM_RUN", run), ("SWARM_ATTEMPT", attempt.to_owned())].map(|(name, value)| (name.into(), value.into()))
+        };
+        let start = |attempt: &str| {
+            let sleeper = Command::new("sleep").arg("60").envs(marks(attempt)).spawn();
+            sleeper.expect("it starts")
+        };
+        let (mut left, mut other) = (start("1"), start("2"));
+        let (poller, environment) = (Poller::new().expect("the system has room"), marks("1"));
+        let launch = Launch { argv: &[], environment: &environment, directory: run.path(), stdin: None, install: None };
+        let (mut seen, cancel) = (Seen::default(), Cancel::default());
+        let limits = Limits { deadline: None, idle: None, grace: Duration::ZERO };
+        let end = poller.block_on(run_held_process(&poller, &launch, limits, &cancel, &mut seen, &hold));
+        shim.join().expect("it has not failed");
+        assert_eq!(end.expect("it was started").cause, Cause::Lost(LOST));
+        assert_eq!(left.wait().expect("it ends").signal(), Some(9));
+        assert_eq!(other.try_wait().expect("it can be asked"), None);
+        other.kill().expect("it lives");
+        other.wait().expect("it ends");
     }
 }

@@ -19,6 +19,7 @@ use crate::core::graph::Key;
 use crate::io::executor::{Candidate, Job, Transport, Work};
 use crate::io::file_digests::FileDigest;
 use crate::io::process::{argv, describe_command, find_program};
+use crate::io::socket_peer::MARKS;
 use crate::types::event::StepId;
 use crate::types::reuse::{Key as ReuseKey, Parts};
 
@@ -30,9 +31,6 @@ const POSITION: [&str; 2] = ["SWARM_INDEX", "SWARM_WITHIN"];
 
 /// The variables of the caller that change nothing of a result, or differ from run to run.
 const IGNORED: [&str; 5] = ["USER", "LOGNAME", "SHELL", "TERM", "TMPDIR"];
-
-/// What the variables begin with by which a run marks its processes.
-const MARKS: &str = "SWARM_";
 
 impl Driver<'_> {
     /// Why no result of this job can be reused, whatever it depends on; none where it can.
