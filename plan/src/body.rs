@@ -140,7 +140,6 @@ pub enum Shape {
 
 /// What is to be known of a kind.
 struct Row {
-    kind: StepKind,
     /// The node that a spec writes.
     name: &'static str,
     /// Whether that node stands in a `task`; otherwise it stands in a pipeline.
@@ -162,7 +161,6 @@ struct Row {
 
 /// A kind in a `task`, with an output, of which an item of a list can each have one.
 const TASK: Row = Row {
-    kind: StepKind::Value,
     name: "value",
     in_task: true,
     noun: "a computed value",
@@ -178,91 +176,26 @@ const TASK: Row = Row {
 };
 
 /// The kinds, in the order in which messages list them.
-const KINDS: &[Row] = &[
-    Row {
-        kind: StepKind::Prompt,
-        name: "prompt",
-        noun: "a prompt",
-        label: "agent",
-        shape: Shape::Agent,
-        slot: Some(Slot::Agent),
-        ..TASK
-    },
-    Row {
-        kind: StepKind::Run,
-        name: "run",
-        noun: "a command",
-        label: "command",
-        shape: Shape::Command,
-        slot: Some(Slot::Command),
-        ..TASK
-    },
-    Row { is_computed: true, ..TASK },
-    Row {
-        kind: StepKind::Call,
-        name: "call",
-        noun: "a call",
-        label: "call",
-        shape: Shape::Call,
-        is_container: true,
-        ..TASK
-    },
-    Row {
-        kind: StepKind::Swarm,
-        name: "swarm",
-        noun: "a swarm",
-        label: "swarm",
-        shape: Shape::Call,
-        is_common: false,
-        slot: Some(Slot::Agent),
-        is_container: true,
-        ..TASK
-    },
-    Row {
-        kind: StepKind::Gate,
-        name: "gate",
-        in_task: false,
-        noun: "a gate",
-        label: "gate",
-        shape: Shape::Gate,
-        asks_person: true,
-        can_repeat: false,
-        ..TASK
-    },
-    Row {
-        kind: StepKind::Loop,
-        name: "loop",
-        in_task: false,
-        noun: "a loop",
-        label: "loop",
-        is_container: true,
-        has_output: false,
-        can_repeat: false,
-        ..TASK
-    },
-    Row {
-        kind: StepKind::Stop,
-        name: "stop",
-        in_task: false,
-        noun: "a `stop`",
-        label: "stop",
-        shape: Shape::Stop,
-        is_common: false,
-        is_computed: true,
-        can_repeat: false,
-        ..TASK
-    },
+const KINDS: [StepKind; 8] = [
+    StepKind::Prompt,
+    StepKind::Run,
+    StepKind::Value,
+    StepKind::Call,
+    StepKind::Swarm,
+    StepKind::Gate,
+    StepKind::Loop,
+    StepKind::Stop,
 ];
 
 impl StepKind {
     /// Every kind, in the order in which messages list them.
     pub fn all() -> impl Iterator<Item = StepKind> {
-        KINDS.iter().map(|row| row.kind)
+        KINDS.into_iter()
     }
 
     /// The kinds that stand in a `task`: it has one of them.
     pub fn in_tasks() -> impl Iterator<Item = StepKind> {
-        KINDS.iter().filter(|row| row.in_task).map(|row| row.kind)
+        StepKind::all().filter(|kind| kind.row().in_task)
     }
 
     /// The kind that a node of a `task` is of.
@@ -272,12 +205,73 @@ impl StepKind {
 
     /// Whether a node of this name declares a step: a `task`, or a kind with a node of its own.
     pub fn is_step_node(node: &str) -> bool {
-        node == "task" || KINDS.iter().any(|row| !row.in_task && row.name == node)
+        node == "task" || StepKind::all().any(|kind| !kind.row().in_task && kind.name() == node)
     }
 
     fn row(self) -> &'static Row {
-        // Each kind has a row, as the test holds.
-        KINDS.iter().find(|row| row.kind == self).unwrap_or(&TASK)
+        match self {
+            StepKind::Prompt => &Row {
+                name: "prompt",
+                noun: "a prompt",
+                label: "agent",
+                shape: Shape::Agent,
+                slot: Some(Slot::Agent),
+                ..TASK
+            },
+            StepKind::Run => &Row {
+                name: "run",
+                noun: "a command",
+                label: "command",
+                shape: Shape::Command,
+                slot: Some(Slot::Command),
+                ..TASK
+            },
+            StepKind::Value => &Row { is_computed: true, ..TASK },
+            StepKind::Call => {
+                &Row { name: "call", noun: "a call", label: "call", shape: Shape::Call, is_container: true, ..TASK }
+            }
+            StepKind::Swarm => &Row {
+                name: "swarm",
+                noun: "a swarm",
+                label: "swarm",
+                shape: Shape::Call,
+                is_common: false,
+                slot: Some(Slot::Agent),
+                is_container: true,
+                ..TASK
+            },
+            StepKind::Gate => &Row {
+                name: "gate",
+                in_task: false,
+                noun: "a gate",
+                label: "gate",
+                shape: Shape::Gate,
+                asks_person: true,
+                can_repeat: false,
+                ..TASK
+            },
+            StepKind::Loop => &Row {
+                name: "loop",
+                in_task: false,
+                noun: "a loop",
+                label: "loop",
+                is_container: true,
+                has_output: false,
+                can_repeat: false,
+                ..TASK
+            },
+            StepKind::Stop => &Row {
+                name: "stop",
+                in_task: false,
+                noun: "a `stop`",
+                label: "stop",
+                shape: Shape::Stop,
+                is_common: false,
+                is_computed: true,
+                can_repeat: false,
+                ..TASK
+            },
+        }
     }
 
     /// The node that a spec writes: `prompt`.

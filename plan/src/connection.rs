@@ -170,7 +170,6 @@ pub enum ProviderKind {
 
 /// What is to be known of a kind.
 struct Row {
-    kind: ProviderKind,
     /// The node that a spec writes.
     name: &'static str,
     /// How it is written.
@@ -181,50 +180,29 @@ struct Row {
 }
 
 /// The kinds, in the order in which messages list them.
-const KINDS: &[Row] = &[
-    Row {
-        kind: ProviderKind::Exec,
-        name: "exec",
-        usage: "exec PROGRAM ARG…",
-        is_program: true,
-        is_model: false,
-        can_resume: true,
-    },
-    Row {
-        kind: ProviderKind::Acp,
-        name: "acp",
-        usage: "acp PROGRAM ARG…",
-        is_program: true,
-        is_model: false,
-        can_resume: true,
-    },
-    Row {
-        kind: ProviderKind::Llm,
-        name: "llm",
-        usage: "llm KIND",
-        is_program: false,
-        is_model: true,
-        can_resume: false,
-    },
-    Row {
-        kind: ProviderKind::Script,
-        name: "script",
-        usage: "script { … }",
-        is_program: false,
-        is_model: false,
-        can_resume: true,
-    },
-];
+const KINDS: [ProviderKind; 4] = [ProviderKind::Exec, ProviderKind::Acp, ProviderKind::Llm, ProviderKind::Script];
 
 impl ProviderKind {
     /// Every kind, in the order in which messages list them.
     pub fn all() -> impl Iterator<Item = ProviderKind> {
-        KINDS.iter().map(|row| row.kind)
+        KINDS.into_iter()
     }
 
     fn row(self) -> &'static Row {
-        // Each kind has a row, as the test holds.
-        KINDS.iter().find(|row| row.kind == self).unwrap_or(&KINDS[0])
+        match self {
+            ProviderKind::Exec => {
+                &Row { name: "exec", usage: "exec PROGRAM ARG…", is_program: true, is_model: false, can_resume: true }
+            }
+            ProviderKind::Acp => {
+                &Row { name: "acp", usage: "acp PROGRAM ARG…", is_program: true, is_model: false, can_resume: true }
+            }
+            ProviderKind::Llm => {
+                &Row { name: "llm", usage: "llm KIND", is_program: false, is_model: true, can_resume: false }
+            }
+            ProviderKind::Script => {
+                &Row { name: "script", usage: "script { … }", is_program: false, is_model: false, can_resume: true }
+            }
+        }
     }
 
     /// The node that a spec writes: `exec`.
