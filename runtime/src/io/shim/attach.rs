@@ -66,6 +66,7 @@ pub(crate) async fn run_held_process(
         }
     };
     cancel.set_waker(Some(poller.events.current_waker()));
+    let mut knows_process = true;
     let outcome = match poller.events.register(stream, Interest::Stdout) {
         Ok(lines) => {
             let mut following = Following::new(lines, first);
@@ -73,9 +74,9 @@ pub(crate) async fn run_held_process(
             if matches!(outcome, Ok(End { cause: Cause::Cut, .. })) {
                 following.stop(poller).await;
             }
-            // Whatever it failed for: nothing of it goes on.
-            if !has_ended(&outcome) {
-                following.end_all();
+            if !matches!(outcome, Ok(End { cause: Cause::Exit | Cause::Reported, .. })) {
+                // Whatever it failed for: nothing of it goes on.
+                knows_process = following.end_all();
             }
             outcome
         }
@@ -85,17 +86,11 @@ pub(crate) async fn run_held_process(
     if let Some(child) = child {
         reap_shim(child, &poller.events).await;
     }
-    if !has_ended(&outcome) && hold.remote.is_none() {
-        // The shim may not have said what it had started.
+    if !knows_process && hold.remote.is_none() {
         kill_attempt(launch.environment);
     }
     poller.events.forget();
     outcome
-}
-
-/// Whether the process has ended by itself.
-fn has_ended(outcome: &Result<End, String>) -> bool {
-    matches!(outcome, Ok(End { cause: Cause::Exit | Cause::Reported, .. }))
 }
 
 /// Waits for a shim, which ends with its process, and ends one that does not.

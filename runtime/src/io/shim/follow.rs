@@ -399,13 +399,14 @@ impl<'e> Following<'e> {
         }
     }
 
-    /// Ends what is left of the process and its shim.
-    pub(super) fn end_all(&self) {
+    /// Ends what is left of the process and its shim; false where the shim has not said which process it is.
+    pub(super) fn end_all(&self) -> bool {
         let here = self.living.iter().filter(|living| living.host.is_none());
         for process in here.flat_map(|living| [living.group, living.shim]).filter_map(Pid::from_raw) {
             // The shim leads a session, and so a group. Where it has ended there is none.
             end_group(process, Signal::KILL);
         }
+        self.living.is_some()
     }
 }
 
