@@ -78,19 +78,21 @@ fn living_environments() -> impl Iterator<Item = (i32, Vec<u8>)> {
     })
 }
 
-/// Kills the processes that began with all variables of `environment` that name an attempt, and waits for that a moment.
-/// For a shim that was killed before it said which process it had started.
+/// Kills the processes that began with the variables of `environment` that name an attempt, and waits for that a moment:
+/// those of a shim that was killed before it said which process it had started.
 pub(crate) fn kill_attempt(environment: &[(OsString, OsString)]) {
-    let names = environment.iter().filter(|(name, _)| name.as_bytes().starts_with(MARKS.as_bytes()));
+    let is_mark = |name: &[u8]| name.starts_with(MARKS.as_bytes());
+    let marks = environment.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
     // Of two variables with one name, a process has the last.
-    let names: BTreeMap<&[u8], &[u8]> = names.map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
-    if !names.contains_key(MARK.as_bytes()) {
+    let marks: BTreeMap<&[u8], &[u8]> = marks.filter(|(name, _)| is_mark(name)).collect();
+    if !marks.contains_key(MARK.as_bytes()) {
         return;
     }
-    let marks: Vec<Vec<u8>> = names.iter().map(|(name, value)| [name, &b"="[..], value].concat()).collect();
+    let marks: BTreeSet<Vec<u8>> = marks.iter().map(|(name, value)| [name, &b"="[..], value].concat()).collect();
+    // No others either: a step of a called pipeline has all those of a step with its name, and says where it is.
     let is_of_attempt = |environment: &[u8]| {
-        let entries: BTreeSet<&[u8]> = environment.split(|&byte| byte == 0).collect();
-        marks.iter().all(|mark| entries.contains(&**mark))
+        let found: BTreeSet<&[u8]> = environment.split(|&byte| byte == 0).filter(|entry| is_mark(entry)).collect();
+        found.into_iter().eq(marks.iter().map(Vec::as_slice))
     };
     // Looked up again, as they may start others meanwhile.
     for _ in 0..KILL_ROUNDS {

@@ -265,6 +265,7 @@ fn absolute(directory: &Path) -> std::path::PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
     use std::os::unix::net::UnixListener;
     use std::os::unix::process::ExitStatusExt as _;
     use std::thread;
@@ -321,16 +322,18 @@ mod tests {
         let hold = hold_again(run.path(), &folder);
         let listener = UnixListener::bind(socket_path(&folder)).expect("it can listen");
         let shim = thread::spawn(move || drop(listener.accept().expect("the runner comes")));
-        let marks = |attempt: &str| {
-            let run = run.path().to_string_lossy().into_owned();
-            [("SWARM_RUN", run), ("SWARM_ATTEMPT", attempt.to_owned())].map(|(name, value)| (name.into(), value.into()))
+        let name = run.path().to_string_lossy().into_owned();
+        let marks = |more: &[(&str, &str)]| -> Vec<(OsString, OsString)> {
+            let all = [("SWARM_RUN", &*name), ("SWARM_TASK", "one")];
+            all.iter().chain(more).map(|(name, value)| (name.into(), value.into())).collect()
         };
-        let start = |attempt: &str| {
-            let sleeper = Command::new("sleep").arg("60").envs(marks(attempt)).spawn();
-            sleeper.expect("it starts")
-        };
-        let (mut left, mut other) = (start("1"), start("2"));
-        let (poller, environment) = (Poller::new().expect("the system has room"), marks("1"));
+        let start =
+            |more: &[(&str, &str)]| Command::new("sleep").arg("60").envs(marks(more)).spawn().expect("it starts");
+        let environment = marks(&[("SWARM_ATTEMPT", "1")]);
+        let mut left = start(&[("SWARM_ATTEMPT", "1")]);
+        // Another attempt, and a step with the same name of a called pipeline.
+        let others = [start(&[("SWARM_ATTEMPT", "2")]), start(&[("SWARM_ATTEMPT", "1"), ("SWARM_WITHIN", "two")])];
+        let poller = Poller::new().expect("the system has room");
         let launch = Launch { argv: &[], environment: &environment, directory: run.path(), stdin: None, install: None };
         let (mut seen, cancel) = (Seen::default(), Cancel::default());
         let limits = Limits { deadline: None, idle: None, grace: Duration::ZERO };
@@ -338,8 +341,10 @@ mod tests {
         shim.join().expect("it has not failed");
         assert_eq!(end.expect("it was started").cause, Cause::Lost(LOST));
         assert_eq!(left.wait().expect("it ends").signal(), Some(9));
-        assert_eq!(other.try_wait().expect("it can be asked"), None);
-        other.kill().expect("it lives");
-        other.wait().expect("it ends");
+        for mut other in others {
+            assert_eq!(other.try_wait().expect("it can be asked"), None);
+            other.kill().expect("it lives");
+            other.wait().expect("it ends");
+        }
     }
 }
