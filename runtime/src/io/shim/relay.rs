@@ -4,6 +4,7 @@
 //! lines on. Invariant: no call waits for the shim but [`Relay::next`] and [`Relay::stop`], which may be dropped at any moment.
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,6 +24,7 @@ use super::reader::Reader;
 use super::{EndCause, Exit, FromRunner, FromShim, HeldCommand, Living, Order, PROGRAM, Words, socket_path};
 use crate::io::children::reap_child;
 use crate::io::home::create_private;
+use crate::io::orphan_processes::kill_attempt;
 use crate::io::proc_status::{boot_id, end_group};
 use crate::io::process::TERM_GRACE;
 use crate::io::unix::through;
@@ -61,6 +63,8 @@ pub(crate) struct Relay {
     /// What waits for room in the socket.
     outbox: Vec<u8>,
     child: Option<Child>,
+    /// The variables of the program; none where a former worker has started it.
+    environment: Vec<(OsString, OsString)>,
     living: Option<Living>,
     reader: Option<Reader>,
     /// What was read before this worker.
@@ -146,6 +150,7 @@ impl Relay {
                 Err(refused) => return Err(refused.message),
             }
         };
+        let environment = command.environment.clone();
         let order = Order {
             folder: folder.to_owned(),
             run: lock.to_owned(),
@@ -160,7 +165,8 @@ impl Relay {
             install: command.install,
             epoch: 0,
         };
-        let mut relay = Relay::new(folder, [0; 2], Some(into_async(ours).map_err(failed)?), Some(child));
+        let stream = into_async(ours).map_err(failed)?;
+        let mut relay = Relay { environment, ..Relay::new(folder, [0; 2], Some(stream), Some(child)) };
         relay.send(&render_line(&order));
         Ok(relay)
     }
@@ -173,6 +179,7 @@ impl Relay {
             lines: VecDeque::new(),
             outbox: Vec::new(),
             child,
+            environment: Vec::new(),
             living: None,
             reader: None,
             behind,
@@ -376,6 +383,10 @@ impl Relay {
 
     /// Ends what is left of the process and its shim.
     fn end_all(&self) {
+        if self.living.is_none() {
+            // The shim has not said which process that is.
+            kill_attempt(&self.environment);
+        }
         for process in self.living.iter().flat_map(|living| [living.group, living.shim]).filter_map(Pid::from_raw) {
             // The shim leads a session, and so a group. Where it has ended there is none.
             end_group(process, Signal::KILL);
@@ -401,5 +412,32 @@ impl Relay {
             let _ = kill_process(Pid::from_child(&child), Signal::KILL);
         }
         reap_child(child);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn what_a_shim_started_and_did_not_tell_is_killed_when_the_shim_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let run = folder.path().to_string_lossy().into_owned();
+        let environment =
+            [("SWARM_RUN", &*run), ("SWARM_TASK", "one")].map(|(name, value)| (name.into(), value.into()));
+        let mut left = Command::new("sleep").arg("60").envs(environment.clone()).spawn().expect("it starts");
+        let (ours, other) = StdUnixStream::pair().expect("there is room");
+        drop(other);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("there is room");
+        let said = runtime.block_on(async {
+            let stream = into_async(ours).expect("it is a socket");
+            let relay = Relay::new(folder.path(), [0; 2], Some(stream), None);
+            Relay { environment: environment.to_vec(), ..relay }.next().await
+        });
+        assert_eq!(said, Said::Ended(describe_refusal(LOST)));
+        assert_eq!(left.wait().expect("it ends").signal(), Some(9));
     }
 }
