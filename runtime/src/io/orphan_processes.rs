@@ -7,24 +7,18 @@
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::thread::sleep;
-use std::time::Duration;
 
-use rustix::process::{Pid, Signal, getpid, getppid, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, getpid, getppid, kill_process_group};
 
 use crate::io::children::list_descendants;
 use crate::io::ending::{describe_count, end_all};
 use crate::io::home::{Lock, RunFolder};
-use crate::io::proc_status::{boot_id, group_lives, host_name, start_time};
+use crate::io::proc_status::{boot_id, group_lives, host_name, living_environments, start_time};
 use crate::io::shim;
-use crate::io::socket_peer::{MARK, MARKS};
+use crate::io::socket_peer::MARK;
 use crate::types::error::RunError;
 use crate::types::event::{Event, Process};
-
-/// How often the processes of an attempt are looked up to be killed.
-const KILL_ROUNDS: u32 = 20;
 
 /// Ends the processes that outlived the runner of `folder`, if no process runs it now. Returns how many there were, as
 /// the subject of a sentence; none if there were none.
@@ -67,46 +61,6 @@ fn all_marked() -> BTreeMap<String, BTreeSet<i32>> {
         }
     }
     marked
-}
-
-/// The living processes, and the variables with which each began.
-fn living_environments() -> impl Iterator<Item = (i32, Vec<u8>)> {
-    std::fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|process| {
-        let pid = process.file_name().to_str()?.parse().ok()?;
-        // Those of other users cannot be read, and are none of ours. A zombie's environment is empty.
-        Some((pid, std::fs::read(process.path().join("environ")).unwrap_or_default()))
-    })
-}
-
-/// Kills the processes that began with the variables of `environment` that name an attempt, and waits for that a moment:
-/// those of a shim that was killed before it said which process it had started.
-pub(crate) fn kill_attempt(environment: &[(OsString, OsString)]) {
-    let is_mark = |name: &[u8]| name.starts_with(MARKS.as_bytes());
-    let marks = environment.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-    // Of two variables with one name, a process has the last.
-    let marks: BTreeMap<&[u8], &[u8]> = marks.filter(|(name, _)| is_mark(name)).collect();
-    if !marks.contains_key(MARK.as_bytes()) {
-        return;
-    }
-    let marks: BTreeSet<Vec<u8>> = marks.iter().map(|(name, value)| [name, &b"="[..], value].concat()).collect();
-    // No others either: a step of a called pipeline has all those of a step with its name, and says where it is.
-    let is_of_attempt = |environment: &[u8]| {
-        let found: BTreeSet<&[u8]> = environment.split(|&byte| byte == 0).filter(|entry| is_mark(entry)).collect();
-        found.into_iter().eq(marks.iter().map(Vec::as_slice))
-    };
-    // Looked up again, as they may start others meanwhile.
-    for _ in 0..KILL_ROUNDS {
-        let left = living_environments().filter(|(_, environment)| is_of_attempt(environment));
-        let left: Vec<Pid> = left.filter_map(|(pid, _)| Pid::from_raw(pid)).collect();
-        if left.is_empty() {
-            return;
-        }
-        for process in left {
-            // One that has ended meanwhile needs no signal.
-            let _ = kill_process(process, Signal::KILL);
-        }
-        sleep(Duration::from_millis(1));
-    }
 }
 
 /// Whether the group of a recorded process still has a living one, and no other process has taken its number.

@@ -45,6 +45,15 @@ pub(crate) fn group_lives(group: Pid) -> bool {
     })
 }
 
+/// The living processes, and the variables with which each began.
+pub(crate) fn living_environments() -> impl Iterator<Item = (i32, Vec<u8>)> {
+    std::fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|process| {
+        let pid = process.file_name().to_str()?.parse().ok()?;
+        // Those of other users cannot be read, and are none of ours. A zombie's environment is empty.
+        Some((pid, std::fs::read(process.path().join("environ")).unwrap_or_default()))
+    })
+}
+
 /// What a later runner knows process `pid`, the leader of its group, by.
 pub(crate) fn identify_process(pid: i32) -> Process {
     Process { group: pid, started: start_time(pid).unwrap_or(0), boot: boot_id(), host: host_name() }

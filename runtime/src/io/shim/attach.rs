@@ -17,9 +17,9 @@ use super::{
     EndCause, Exit, FromRunner, HeldCommand, Hold, Order, PROGRAM, RemoteLaunch, Words, open_plain, socket_path,
 };
 use crate::io::children::{self, reap_child};
+use crate::io::ending::kill_attempt;
 use crate::io::event_loop::{EventLoop, Interest};
 use crate::io::home::create_private;
-use crate::io::orphan_processes::kill_attempt;
 use crate::io::proc_status::boot_id;
 use crate::io::process::{Cause, End, Launch, Limits, Poller, Refused, Sink, start_process};
 use crate::io::socket_peer::SHIM;
