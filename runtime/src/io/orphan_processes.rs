@@ -73,8 +73,7 @@ fn is_alive(process: &Process) -> bool {
 }
 
 /// Ends what this process has left of the run in `folder`; `has_former` says that processes of former runners went on in
-/// it. Says how many processes there were, as the subject of a
-/// sentence; none where there was none.
+/// it. Says how many processes there were, as the subject of a sentence; none where there was none.
 pub(crate) fn end_own(folder: &RunFolder, has_former: bool) -> Option<String> {
     // What a former runner started is below none of ours.
     let held = shim::stop_all_shims(&folder.path);

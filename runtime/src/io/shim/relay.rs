@@ -63,7 +63,7 @@ pub(crate) struct Relay {
     /// What waits for room in the socket.
     outbox: Vec<u8>,
     child: Option<Child>,
-    /// The variables of the program; none where a former worker has started it.
+    /// The variables of the program, until the shim says that it lives; none where a former worker has started it.
     environment: Vec<(OsString, OsString)>,
     living: Option<Living>,
     reader: Option<Reader>,
@@ -287,6 +287,8 @@ impl Relay {
                 let age = living.age_ms;
                 self.came = living.came;
                 self.living = Some(living);
+                // It has the values of secrets, and is of no more use.
+                self.environment = Vec::new();
                 Some(Said::Lives(line, age))
             }
             Ok(FromShim::Came(came)) => {
