@@ -1,5 +1,6 @@
-//! Specs of thousands of tasks whose conditions hang together in every way, as somebody waits for them: `swarmc check` of
-//! each, with every rule on, and the language server from the text to its problems. Asked of each are 1 s and 200 MB.
+//! Specs of thousands of tasks whose conditions depend on each other in every way: the time and the memory of `swarmc check`
+//! with every rule on, and of the language server from the text to its problems, in a folder that the editor names. The
+//! limits are 1 s and 200 MB each.
 //!
 //! `cargo bench --profile dist --bench large -- 500` takes as many tasks, 5,000 without a number.
 
@@ -73,7 +74,8 @@ fn serve(folder: &Path, text: &str) -> (Duration, f64) {
         .expect("it starts");
     let mut input = process.stdin.take().expect("it is piped");
     let mut output = BufReader::new(process.stdout.take().expect("it is piped"));
-    let uri = format!("file://{}/flow.kdl", folder.display());
+    let root = format!("file://{}", folder.display());
+    let uri = format!("{root}/flow.kdl");
     let mut send = |message: Message| message.write(&mut input).expect("it takes messages");
     let mut wait = |wanted: i32| loop {
         match Message::read(&mut output).expect("it is the protocol").expect("it goes on") {
@@ -83,7 +85,7 @@ fn serve(folder: &Path, text: &str) -> (Duration, f64) {
     };
     let request = |id: i32, method: &str, params| Request { id: id.into(), method: method.to_owned(), params }.into();
     let notice = |method: &str, params| Notification::new(method.to_owned(), params).into();
-    send(request(1, "initialize", json!({ "processId": null, "rootUri": null, "capabilities": {} })));
+    send(request(1, "initialize", json!({ "processId": null, "rootUri": root, "capabilities": {} })));
     wait(1);
     send(notice("initialized", json!({})));
     let begun = Instant::now();

@@ -409,7 +409,7 @@ fn what_a_help_says_to_write_an_editor_writes() {
                 files.insert("swarmc.kdl".to_owned(), format!("profile {profile}\n"));
             }
             let mut workspace = Workspace::new(Arc::new(files.clone()));
-            workspace.open(SPEC, Document::new(SPEC, &files[SPEC]));
+            workspace.open(SPEC, &files[SPEC]);
             let range = span.start as usize..span.end as usize;
             let actions = list_actions(&workspace.snapshot(), source, range.clone());
             let mends = (range, diagnostic.code);

@@ -20,18 +20,14 @@ pub struct Document {
 impl Document {
     /// A text under the path of its file; one that ends in `.kdl` gets a tree.
     pub fn new(path: &str, text: &str) -> Document {
-        Document::from_shared(path, text.into())
+        Document::with_tree(path, text.into(), None)
     }
 
-    /// The same for a text that others hold as well.
-    pub(super) fn from_shared(path: &str, text: Arc<str>) -> Document {
-        let tree = path.ends_with(".kdl").then(|| Arc::new(syntax::parse(&text, FILE)));
+    /// The same for a text that others hold as well; `known` is its tree, where one of them has parsed it.
+    pub(super) fn with_tree(path: &str, text: Arc<str>, known: Option<Arc<Tree>>) -> Document {
+        let parse = || path.ends_with(".kdl").then(|| Arc::new(syntax::parse(&text, FILE)));
+        let tree = known.or_else(parse);
         Document { source: SourceFile::new(path.to_owned(), text), tree }
-    }
-
-    /// The document with a text that others hold in place of its own, which is equal.
-    pub(super) fn share_text(self, text: Arc<str>) -> Document {
-        Document { source: SourceFile::new(self.source.name().to_owned(), text), ..self }
     }
 
     /// The text.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Document, Snapshot, Workspace};
+use super::{Snapshot, Workspace};
 
 /// A workspace of `//- PATH` lines, each with the text of its file after it; the path and offset are those of the `$0`,
 /// or the first file and its beginning where there is none. The file of the cursor is open, the others lie on disk.
@@ -27,7 +27,7 @@ pub(super) fn parse_fixture(text: &str) -> (Snapshot, String, usize) {
     for spec in files.keys().filter(|path| path.ends_with(".kdl")) {
         workspace.invalidate_path(spec);
     }
-    workspace.open(&path, Document::new(&path, &files[&path]));
+    workspace.open(&path, &files[&path]);
     (workspace.snapshot(), path, offset)
 }
 

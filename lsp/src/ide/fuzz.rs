@@ -235,7 +235,7 @@ fn fresh(disk: &Texts, open: &Texts) -> Workspace {
         workspace.invalidate_path(path);
     }
     for (path, text) in open {
-        workspace.open(path, Document::new(path, text));
+        workspace.open(path, text);
     }
     workspace
 }
@@ -268,7 +268,7 @@ fn fuzz(seed: u64, originals: &Texts, edits: usize) {
             kept.close(path);
             kept.invalidate_path(path);
             texts.insert(path.to_owned(), disk[path].clone());
-            kept.open(path, Document::new(path, &texts[path]));
+            kept.open(path, &texts[path]);
         }
         let about = format!("seed {seed}, burst {burst}");
         let now = kept.snapshot();

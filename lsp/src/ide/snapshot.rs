@@ -10,7 +10,7 @@ use swarmc_compiler::{
 };
 
 use super::document::{Document, Kind};
-use super::read_files::{Asked, Cache, Texts};
+use super::read_files::{Cache, DiskText, Texts, TrackedFiles};
 use super::rules::Rules;
 
 /// A workspace as it changes. Every change is made here, and [`Workspace::snapshot`] is what questions are asked of.
@@ -18,7 +18,7 @@ use super::rules::Rules;
 pub struct Workspace {
     disk: Arc<dyn Files + Send + Sync>,
     /// Texts that were read from disk, until told that they changed.
-    cache: Cache,
+    cache: Arc<Mutex<Cache>>,
     open: BTreeMap<String, Document>,
     specs: BTreeMap<String, Known>,
     /// What was known of a spec before the last change.
@@ -109,14 +109,13 @@ impl Workspace {
 
     /// A text is open now, or was replaced as a whole. Returns whether that changes the texts or the list of specs: most
     /// files are opened as they lie on disk.
-    pub fn open(&mut self, path: &str, document: Document) -> bool {
+    pub fn open(&mut self, path: &str, text: &str) -> bool {
         let known = self.lock_cache().get(path).and_then(|known| known.clone().ok());
-        let same = known.filter(|text| !self.open.contains_key(path) && **text == *document.text());
+        let same = known.filter(|known| !self.open.contains_key(path) && *known.text == *text);
         let is_same = same.is_some();
-        let lists = match same {
-            Some(text) => self.set_text(path, document.share_text(text)),
-            None => self.set_text(path, document),
-        };
+        // What is being worked out of the same text goes on, and has its tree.
+        let document = same.map_or_else(|| Document::new(path, text), |known| known.document(path));
+        let lists = self.set_text(path, document);
         if !is_same {
             self.drop_analyses(path, false);
         }
@@ -164,7 +163,8 @@ impl Workspace {
     pub fn refresh(&mut self) -> bool {
         let known = self.lock_cache().clone();
         let closed = known.into_iter().filter(|(path, _)| !self.open.contains_key(path));
-        let changed = closed.filter(|(path, text)| self.disk.read(path) != *text);
+        let text = |known: Result<DiskText, FileError>| known.map(|known| known.text);
+        let changed = closed.filter(|(path, known)| self.disk.read(path) != text(known.clone()));
         let changed: Vec<String> = changed.map(|(path, _)| path).collect();
         changed.iter().for_each(|path| self.touched_file(path));
         !changed.is_empty()
@@ -185,7 +185,7 @@ impl Workspace {
         self.drop_analyses(path, true);
     }
 
-    fn lock_cache(&self) -> MutexGuard<'_, BTreeMap<String, Result<Arc<str>, FileError>>> {
+    fn lock_cache(&self) -> MutexGuard<'_, Cache> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -246,10 +246,7 @@ impl Workspace {
 impl Snapshot {
     /// The document at a path, open or on disk.
     pub fn document(&self, path: &str) -> Option<Document> {
-        match self.files.open.get(path) {
-            Some(document) => Some(document.clone()),
-            None => self.files.read(path).ok().map(|text| Document::from_shared(path, text)),
-        }
+        self.files.document(path)
     }
 
     /// The files of the workspace, open texts first.
@@ -289,7 +286,8 @@ impl Snapshot {
         let known = known.get_or_init(|| {
             let document = self.document(spec);
             let kind = document.as_ref().map_or(Kind::Foreign, Document::kind);
-            let files = Asked { files: &self.files, document, paths: Mutex::default(), folders: Mutex::default() };
+            let files =
+                TrackedFiles { files: &self.files, document, paths: Mutex::default(), folders: Mutex::default() };
             let (mut trees, settings) = (Trees::default(), self.settings());
             let analyzed = swarmc_compiler::analyze(&mut trees, spec, &files, settings, &self.facts, &self.cancel)?;
             // The rest takes longer.
@@ -430,13 +428,13 @@ mod tests {
         let spec = "pipeline main {\n    task one { run echo one }\n}\n";
         let disk: BTreeMap<String, String> = [("flow.kdl".to_owned(), spec.to_owned())].into();
         let mut workspace = Workspace::new(Arc::new(disk));
-        workspace.open("flow.kdl", Document::new("flow.kdl", spec));
+        workspace.open("flow.kdl", spec);
         workspace.snapshot().analysis("flow.kdl").expect("it is a spec");
         workspace.close("flow.kdl");
         assert!(workspace.snapshot().is_analyzed("flow.kdl"));
 
-        workspace.open("flow.kdl", Document::new("flow.kdl", &spec.replace("one", "two")));
-        workspace.open("new.kdl", Document::new("new.kdl", spec));
+        workspace.open("flow.kdl", &spec.replace("one", "two"));
+        workspace.open("new.kdl", spec);
         workspace.close("flow.kdl");
         workspace.close("new.kdl");
         let snapshot = workspace.snapshot();
@@ -452,8 +450,11 @@ mod tests {
         assert!(workspace.add_spec("flow.kdl") && !workspace.add_spec("flow.kdl"));
         let before = workspace.snapshot();
         let known = before.analysis("flow.kdl").expect("it is a spec");
-        assert!(!workspace.open("flow.kdl", Document::new("flow.kdl", spec)));
-        assert!(!workspace.open("t.md", Document::new("t.md", "Do it.")));
+        let read = before.document("flow.kdl").expect("it is read");
+        assert!(!workspace.open("flow.kdl", spec));
+        assert!(!workspace.open("t.md", "Do it."));
+        let opened = workspace.document("flow.kdl").expect("it is open");
+        assert!(Arc::ptr_eq(read.tree().expect("it is a spec"), opened.tree().expect("it is a spec")), "one tree");
         workspace.invalidate_path("t.md");
         assert!(Arc::ptr_eq(&known, &workspace.snapshot().analysis("flow.kdl").expect("it is a spec")));
         assert!(!workspace.refresh());
@@ -465,8 +466,8 @@ mod tests {
             let analysis = workspace.snapshot().analysis("flow.kdl").expect("it is a spec");
             assert_eq!(analysis.compilation.sources.text(analysis.file("t.md").expect("it is read")), text);
         }
-        assert!(workspace.open("t.md", Document::new("t.md", "Do that.")), "it was open with another text");
-        assert!(workspace.open("new.kdl", Document::new("new.kdl", spec)), "it was not listed");
+        assert!(workspace.open("t.md", "Do that."), "it was open with another text");
+        assert!(workspace.open("new.kdl", spec), "it was not listed");
     }
 
     #[test]
@@ -478,7 +479,7 @@ mod tests {
         let ((asked, is_asked), (say, go)) = (unbounded(), unbounded());
         let disk = Arc::new(Late { files, asked, go, read: Mutex::default() });
         let mut workspace = Workspace::new(Arc::clone(&disk) as Arc<dyn Files + Send + Sync>);
-        workspace.open("flow.kdl", Document::new("flow.kdl", spec));
+        workspace.open("flow.kdl", spec);
         let old = workspace.snapshot();
         let worker = std::thread::spawn({
             let old = old.clone();
@@ -526,7 +527,7 @@ mod tests {
         let mut workspace = Workspace::new(Arc::new(files));
         let spec = "pipeline main { task t { run ls } }\n";
         for path in ["one.kdl", "two.kdl"] {
-            workspace.open(path, Document::new(path, spec));
+            workspace.open(path, spec);
         }
         let before = workspace.snapshot();
         let known = before.analysis("one.kdl").expect("it is a spec");

@@ -94,7 +94,7 @@ impl Workspaces {
         let disk = &self.disk;
         let new = || Workspace::new(disk.workspace_files(&root));
         let workspace = self.workspaces.entry(root.clone()).or_insert_with(new);
-        let changed = workspace.open(&path, Document::new(&path, text));
+        let changed = workspace.open(&path, text);
         let is_renamed = *uri != convert::to_uri(&root.join(&path));
         let names = Arc::make_mut(&mut self.names);
         names.places.insert(uri.0.clone(), (root.clone(), path.clone()));

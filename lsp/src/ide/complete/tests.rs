@@ -470,7 +470,7 @@ fn any_place_of_any_text_can_be_asked() {
             for spec in disk.keys().filter(|spec| spec.ends_with(".kdl") && spec.starts_with(folder)) {
                 workspace.invalidate_path(spec);
             }
-            workspace.open(path, super::super::Document::new(path, text));
+            workspace.open(path, text);
             workspace.snapshot()
         };
         let mut check = |snapshot: &super::super::Snapshot, text: &str, offset: usize| {
@@ -539,7 +539,7 @@ fn copied(snapshot: &super::super::Snapshot, open: &str) -> super::super::Worksp
     let files: std::collections::BTreeMap<String, String> = paths.map(|path| (path.to_owned(), text(path))).into();
     let mut workspace = super::super::Workspace::new(std::sync::Arc::new(files));
     workspace.invalidate_path("flow.kdl");
-    workspace.open(open, super::super::Document::new(open, &text(open)));
+    workspace.open(open, &text(open));
     workspace
 }
 
