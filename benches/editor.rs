@@ -1,4 +1,4 @@
-//! The language server as somebody who types waits for it: the real binary, on a spec of 5,000 nodes with 500 prompts.
+//! The language server as an editor drives it: the real binary, on a spec of 5,000 nodes with 500 prompts.
 //!
 //! A session is replayed: the spec and a prompt are opened, typed in and completed, and the task that all prompts read is
 //! renamed. Said are the median and the 99th percentile of each wait; asked of them are 30 ms from a key to its problems,

@@ -118,7 +118,7 @@ fn audit_ours(bencher: Bencher<'_, '_>, count: usize) {
     bencher.counter(size).bench(|| compile_with(black_box("flow.kdl"), &files, &settings));
 }
 
-/// Prompts of 10 KB each, of prose that somebody wrote, and a spec that asks an agent with each of them.
+/// Prompts of 10 KB each, of prose, and a spec that asks an agent with each of them.
 fn long_prompts(count: usize) -> (BTreeMap<String, String>, usize) {
     let prose = include_str!("../docs/language.md").replace(['<', '{'], "(");
     let prompt = |index: usize| {

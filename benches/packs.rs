@@ -1,6 +1,6 @@
-//! Context packs and diffs in a repository of 10,000 files, as somebody waits for them: a whole run of one scripted task,
-//! with and without. A pack may add 300 ms, and a diff a `git status` and half of one for its two looks at the tree,
-//! one before the turn and one after it.
+//! Context packs and diffs in a repository of 10,000 files: whole runs of one scripted task, with and without. A pack
+//! may add 300 ms, and a diff a `git status` and half of one for its two looks at the tree, one before the turn and one
+//! after it.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -135,7 +135,7 @@ fn gigabyte() {
                 ring[at..at + right].copy_from_slice(&buffer[..right]);
                 ring[..count - right].copy_from_slice(&buffer[right..count]);
                 at = (at + count) % ring.len();
-                behind.write_all(&buffer[..count]).expect("somebody reads behind the loop");
+                behind.write_all(&buffer[..count]).expect("the reader behind the loop lives");
             }
             drop(behind);
             drain(child);
@@ -317,7 +317,7 @@ struct Reader {
 impl Observer for Reader {
     fn recorded(&mut self, _: &Record) {}
     fn output(&mut self, _: &StepId, _: u32, _: Stream, bytes: &[u8]) {
-        self.pipe.write_all(bytes).expect("somebody reads behind the run");
+        self.pipe.write_all(bytes).expect("the reader behind the run lives");
     }
     fn notice(&mut self, _: &str) {}
 }
@@ -337,7 +337,7 @@ fn run(plan: &Plan) {
     finished.recv_timeout(Duration::from_secs(60)).expect("the reader ends with the run");
 }
 
-/// A pipe that somebody reads, and what tells that it is closed and all was read.
+/// A pipe with a reader, and what tells that it is closed and all was read.
 fn reader() -> (std::io::PipeWriter, Receiver<()>) {
     let (mut reader, pipe) = std::io::pipe().expect("there is room for a pipe");
     let (done, finished) = channel();

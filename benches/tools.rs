@@ -1,4 +1,4 @@
-//! The tools around the compiler, as somebody who types them waits for them: the process, its files and its output
+//! The tools around the compiler, as a shell starts them: the process, its files and its output
 //! included. `fmt` and `check --fix` of a thousand tasks may take three times a `check` of them, the difference of two such
 //! plans 50 ms, and a picture of three hundred steps 200 ms.
 
