@@ -397,11 +397,6 @@ impl<'t> Tasks<'t> {
         self.events.make_runnable(slot);
     }
 
-    /// How many have not ended.
-    pub(crate) fn len(&self) -> usize {
-        self.count
-    }
-
     /// Looks for what has happened, and waits for that until `latest` where nothing else is to be done; then polls the
     /// tasks that it has happened to.
     pub(crate) fn run_once(&mut self, latest: Option<Instant>) {

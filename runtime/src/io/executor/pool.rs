@@ -1,8 +1,8 @@
 //! The threads that carry attempts out. Most attempts only wait for processes: a few threads have all of them, each in an
 //! event loop. What asks others and waits for them has a thread of its own meanwhile, which is kept for the next one.
 //!
-//! The first commands are carried out by the run's own thread while it waits: what follows from their end is decided and
-//! started without waking another thread.
+//! The run's own thread carries out one command at a time while it waits: what follows from its end is decided and started
+//! without waking another thread. More of them would keep it from deciding, as it waits while a program is loaded.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -72,13 +72,10 @@ impl Services {
 /// one goes on.
 const LOOPS: usize = 2;
 
-/// The attempts that the run's own thread carries out at once, at most: starting more would keep it from deciding.
-const OWN: usize = 2;
-
 /// The threads. Dropping the pool waits for them; every job must have ended or been cancelled by then.
 pub(crate) struct Pool<'m> {
     shared: Arc<Shared>,
-    /// The attempts that the run's own thread carries out.
+    /// The attempt that the run's own thread carries out.
     own: Tasks<'m>,
     /// With what it does.
     poller: &'m Poller,
@@ -124,20 +121,19 @@ impl<'m> Pool<'m> {
         let is_live = self.shared.services.source.is_real();
         if is_blocking(&job) {
             self.submit_blocking(job);
-        } else if is_live && self.own.len() < OWN && job.work.candidates().is_empty() {
-            let is_alone = self.own.is_empty();
-            self.own.spawn(run_when_durable(Arc::clone(&self.shared), job, self.poller, is_alone));
+        } else if is_live && self.own.is_empty() && job.work.candidates().is_empty() {
+            self.own.spawn(run_when_durable(Arc::clone(&self.shared), job, self.poller, true));
         } else {
             self.submit_waiting(job);
         }
     }
 
-    /// Whether the run's own thread carries attempts out.
+    /// Whether the run's own thread carries an attempt out.
     pub(crate) fn has_own(&self) -> bool {
         !self.own.is_empty()
     }
 
-    /// Goes on with the attempts of the run's own thread: waits until something happens to them, an input comes, or `latest`
+    /// Goes on with the attempt of the run's own thread: waits until something happens to it, an input comes, or `latest`
     /// has passed.
     pub(crate) fn run_once(&mut self, latest: Option<Instant>) {
         self.own.run_once(latest);
