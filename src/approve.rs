@@ -7,7 +7,7 @@ use std::time::Duration;
 use miette::{IntoDiagnostic, miette};
 use swarmc_runtime::{Choice, Control, GateAnswer, RunFolder, StepId, answer_gate};
 use swarmc_view::{
-    RunReport, check_running, check_unfinished, find_asked, format_duration, has_request, list_questions, now_ms,
+    RunReport, check_running, check_unfinished, find_question, format_duration, has_request, list_questions, now_ms,
     resolve_answer,
 };
 
@@ -37,12 +37,12 @@ pub(crate) fn exec(args: &Approve) -> miette::Result<Exit> {
         };
     };
     let Some(choice) = target.rest.get(1) else {
-        let options = find_asked(&past, &ledger, word).map_err(to_report)?.format_choices(&past.plan);
+        let options = find_question(&past, &ledger, word).map_err(to_report)?.format_choices(&past.plan);
         return Err(miette!(help = format!("swarmc approve {} {word} {options}", folder.id), "give the answer"));
     };
     let (because, arguments) = (args.because.clone(), args.arguments.clone());
     let typed = GateAnswer { gate: word.clone(), choice: choice.clone(), fields: args.ask.clone(), because, arguments };
-    let (answer, asked) = resolve_answer(&past, &ledger, typed).map_err(to_report)?;
+    let (answer, question) = resolve_answer(&past, &ledger, typed).map_err(to_report)?;
     check_running(&folder).map_err(to_report)?;
     if let Err(error) = answer_gate(&folder, &answer) {
         // Where another answer was faster, its words say more; they come to the journal in a moment.
@@ -53,7 +53,7 @@ pub(crate) fn exec(args: &Approve) -> miette::Result<Exit> {
         }
         return Err(error).into_diagnostic();
     }
-    terminal::eprint(format!("{} of run {}: {choice}\n", asked.describe(), folder.id));
+    terminal::eprint(format!("{} of run {}: {choice}\n", question.describe(), folder.id));
     Ok(Exit::Done)
 }
 

@@ -40,7 +40,7 @@ use swarmc_view::{FollowedRun, RowState, format_size, now_ms};
 use self::draw::{Looks, Picture, draw};
 use self::keys::read_key;
 use self::log_tail::LogTail;
-use self::model::{Model, Overlay, Replay, Wish};
+use self::model::{Model, Overlay, Replay, UserCommand};
 use self::notice_tail::NoticeTail;
 use self::replay::PastRun;
 use crate::agent_log::find_step_format;
@@ -167,7 +167,7 @@ impl Screen {
     }
 
     /// Shows how the run was, where it is over.
-    fn replay(&mut self, wish: Replay) {
+    fn replay(&mut self, replay: Replay) {
         if self.run.report.finished.is_none() {
             self.model.notice = Some("it goes on: how it went can be shown when it is over".to_owned());
             return;
@@ -175,7 +175,7 @@ impl Screen {
         let past = self.past.take();
         // At the end of a run nothing is at work to follow; in its past something is.
         self.model.follows |= past.is_none();
-        self.past = self.note_problem(|screen| PastRun::show(past, &screen.run, wish));
+        self.past = self.note_problem(|screen| PastRun::show(past, &screen.run, replay));
         self.model.replays = self.past.is_some();
         self.model.update(shown_run(&self.run, self.past.as_ref()));
         self.select_log();
@@ -280,8 +280,8 @@ impl Screen {
                     if let Event::Key(key) = event
                         && key.kind != KeyEventKind::Release
                         && let Some(key) = read_key(key, self.model.takes_text())
-                        && let Some(wish) = self.model.press(key, shown_run(&self.run, self.past.as_ref()), now_ms())
-                        && self.carry_out(wish, terminal)?
+                        && let Some(command) = self.model.press(key, shown_run(&self.run, self.past.as_ref()), now_ms())
+                        && self.carry_out(command, terminal)?
                     {
                         return Ok(());
                     }
@@ -306,17 +306,17 @@ impl Screen {
     }
 
     /// Does what a person wants; whether that ends the screen.
-    fn carry_out(&mut self, wish: Wish, terminal: &mut DefaultTerminal) -> miette::Result<bool> {
-        match wish {
-            Wish::Leave => return Ok(true),
-            Wish::Stop => {
+    fn carry_out(&mut self, command: UserCommand, terminal: &mut DefaultTerminal) -> miette::Result<bool> {
+        match command {
+            UserCommand::Leave => return Ok(true),
+            UserCommand::Stop => {
                 self.model.overlay = Overlay::None;
                 self.model.notice = Some(match request_stop(&self.run.folder) {
                     Ok(()) => "the run ends; it can be resumed".to_owned(),
                     Err(error) => error.to_string(),
                 });
             }
-            Wish::Answer(answer) => {
+            UserCommand::Answer(answer) => {
                 self.model.overlay = Overlay::None;
                 self.model.notice = Some(match answer_gate(&self.run.folder, &answer) {
                     Ok(()) => format!("answered: {}", answer.choice),
@@ -326,20 +326,20 @@ impl Screen {
                     }
                 });
             }
-            Wish::Resume => {
+            UserCommand::Resume => {
                 self.model.notice = Some(match self.start_resume() {
                     Ok(()) => "the run is being resumed: runner.log says how that goes".to_owned(),
                     Err(error) => format!("it cannot be resumed: {error}"),
                 });
             }
-            Wish::Copy => {
+            UserCommand::Copy => {
                 // The terminal takes the text for its clipboard (OSC 52), also over SSH.
                 let text = self.log.text(COPIED);
                 terminal::print(format!("\x1b]52;c;{}\x07", BASE64_STANDARD.encode(text)))?;
                 self.model.notice = Some("the end of the log is copied, where this terminal allows it".to_owned());
             }
-            Wish::Save => self.model.notice = Some(self.save_log()),
-            Wish::Mouse => {
+            UserCommand::Save => self.model.notice = Some(self.save_log()),
+            UserCommand::Mouse => {
                 let is_on = !MOUSE.fetch_xor(true, Ordering::AcqRel);
                 set_mouse(is_on).into_diagnostic()?;
                 self.model.notice = Some(match is_on {
@@ -347,16 +347,16 @@ impl Screen {
                     false => "the terminal has the mouse".to_owned(),
                 });
             }
-            Wish::Tell(message) => {
+            UserCommand::Tell(message) => {
                 self.model.notice = Some(match send_message(&self.run.folder, &message) {
                     Ok(said) if said.is_empty() => format!("written to {}: {}", message.to, message.text),
                     Ok(said) => said,
                     Err(error) => error.to_string(),
                 });
             }
-            Wish::Replay(replay) => self.replay(replay),
-            Wish::Page => self.open_pager(terminal)?,
-            Wish::Suspend => {
+            UserCommand::Replay(replay) => self.replay(replay),
+            UserCommand::Page => self.open_pager(terminal)?,
+            UserCommand::Suspend => {
                 give_back();
                 rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TSTP)
                     .into_diagnostic()?;

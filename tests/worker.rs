@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use engine::Engine;
 use serde_json::json;
-use swarmc_runtime::engine::{Bytes, Fact, Files, Order, Variable};
+use swarmc_runtime::engine::{Bytes, Files, Order, ReportEvent, Variable};
 
 use crate::cli::{Place, signal};
 
@@ -114,7 +114,7 @@ fn a_process_is_started_read_in_order_and_reported_to_its_end() {
     assert!(engine.output(&of, 0) == expected.into_bytes(), "standard output differs");
     assert_eq!(engine.output(&of, 1), b"problem\n");
     let first = engine.lock().seen[&of].reports[0].fact.clone();
-    assert!(matches!(first, Fact::Lives { .. }), "{first:?}");
+    assert!(matches!(first, ReportEvent::Lives { .. }), "{first:?}");
     engine.wait("the engine hears of its end", |state| (state.over == [of.clone()]).then_some(()));
     // Its folder goes with the answer to that.
     engine.wait("its folder is removed", |_| (left(&place) == 0).then_some(()));
@@ -245,7 +245,8 @@ fn a_worker_that_starts_again_goes_on_with_what_it_had() {
     let output = String::from_utf8(engine.output(&of, 0)).expect("it is text");
     assert_eq!(output, format!("{lines}last {count}\n"));
     let state = engine.lock();
-    let lives = state.seen[&of].reports.iter().filter(|report| matches!(report.fact, Fact::Lives { .. })).count();
+    let lives =
+        state.seen[&of].reports.iter().filter(|report| matches!(report.fact, ReportEvent::Lives { .. })).count();
     assert_eq!(lives, 1);
     let workers: std::collections::BTreeSet<&str> = state.asks.iter().map(|ask| &*ask.worker).collect();
     assert_eq!(workers.len(), 1, "{workers:?}");

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use swarmc_runtime::engine::{Fact, Forget, Report, Started};
+use swarmc_runtime::engine::{Forget, Report, ReportEvent, Started};
 
 /// What is known of the processes of a run, without the items themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,7 +103,7 @@ impl Inbox {
             }
             process.reports += 1;
         }
-        process.is_over |= matches!(report.fact, Fact::Ended { .. } | Fact::Lost);
+        process.is_over |= matches!(report.fact, ReportEvent::Ended { .. } | ReportEvent::Lost);
         self.last += 1;
         process.items.push(self.last);
         Ok(Some(self.last))
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     fn report(process: &str, start: u64, number: u64) -> Report {
-        Report { of: Started { process: process.to_owned(), start }, number, fact: Fact::Lost }
+        Report { of: Started { process: process.to_owned(), start }, number, fact: ReportEvent::Lost }
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
         let mut inbox = Inbox::default();
         for name in ["r/a.1/0", "r/a.1/1", "r/a.10/0"] {
             let (of, _) = inbox.start(name, "p", false);
-            let fact = if name == "r/a.1/0" { Fact::Lost } else { Fact::Line(String::new()) };
+            let fact = if name == "r/a.1/0" { ReportEvent::Lost } else { ReportEvent::Line(String::new()) };
             inbox.report(&Report { fact, ..report(name, of.start, 1) }).unwrap();
         }
         let loose = inbox.add();

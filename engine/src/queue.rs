@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
-use swarmc_runtime::engine::{Ask, Bytes, Delivery, Offer, Say, Started};
+use swarmc_runtime::engine::{Ask, Bytes, Delivery, QueuedStart, Say, Started};
 
 /// How often a worker is looked at in the time that it may be silent.
 pub(crate) const LOOKS: u32 = 4;
@@ -84,7 +84,7 @@ impl Gift {
         order: impl AsyncFnOnce(&Started) -> Result<Option<Bytes>, E>,
     ) -> Result<Option<Delivery>, E> {
         Ok(match self {
-            Gift::Start(of) => order(&of).await?.map(|order| Delivery::Start(Offer { of, order })),
+            Gift::Start(of) => order(&of).await?.map(|order| Delivery::Start(QueuedStart { of, order })),
             Gift::Say(say) => Some(Delivery::Say(say)),
             Gift::End(of) => Some(Delivery::End(of)),
         })

@@ -69,7 +69,7 @@ pub(crate) enum Entry {
 
 /// What a person wants done.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Wish {
+pub(crate) enum UserCommand {
     Leave,
     Stop,
     Suspend,
@@ -303,19 +303,19 @@ impl Model {
     }
 
     /// A key was pressed; what is wanted, where that is more than another picture.
-    pub(crate) fn press(&mut self, key: Key, run: &FollowedRun, now: u64) -> Option<Wish> {
+    pub(crate) fn press(&mut self, key: Key, run: &FollowedRun, now: u64) -> Option<UserCommand> {
         (self.notice, self.refused) = (None, None);
         // Ahead of the text fields and overlays, which would take it for a key of their own.
         if key == Key::Interrupt {
             if self.interrupted.is_some_and(|before| now.saturating_sub(before) <= TWICE) {
-                return Some(Wish::Stop);
+                return Some(UserCommand::Stop);
             }
             (self.interrupted, self.overlay, self.typing) = (Some(now), Overlay::Ending, false);
             self.filling = None;
             return None;
         }
         if key == Key::Suspend {
-            return Some(Wish::Suspend);
+            return Some(UserCommand::Suspend);
         }
         if self.typing {
             self.type_query(key);
@@ -336,7 +336,7 @@ impl Model {
             Overlay::None => {}
         }
         match key {
-            Key::Leave => return Some(Wish::Leave),
+            Key::Leave => return Some(UserCommand::Leave),
             Key::Help => (self.overlay, self.down) = (Overlay::Help, 0),
             Key::Asks => (self.overlay, self.down) = (Overlay::Asks, 0),
             Key::Filter => self.typing = true,
@@ -351,20 +351,20 @@ impl Model {
                 return self.decide_proposal(false, run);
             }
             Key::Resume if !self.replays && run.report.finished.is_none() && !run.folder.is_running() => {
-                return Some(Wish::Resume);
+                return Some(UserCommand::Resume);
             }
             Key::Resume => self.notice = Some("the run is running, or has ended".to_owned()),
-            Key::Earlier => return Some(Wish::Replay(Replay::Earlier)),
-            Key::Later => return Some(Wish::Replay(Replay::Later)),
-            Key::Play => return Some(Wish::Replay(Replay::Play)),
-            Key::Copy => return Some(Wish::Copy),
-            Key::Pager => return Some(Wish::Page),
-            Key::Save => return Some(Wish::Save),
-            Key::Mouse => return Some(Wish::Mouse),
+            Key::Earlier => return Some(UserCommand::Replay(Replay::Earlier)),
+            Key::Later => return Some(UserCommand::Replay(Replay::Later)),
+            Key::Play => return Some(UserCommand::Replay(Replay::Play)),
+            Key::Copy => return Some(UserCommand::Copy),
+            Key::Pager => return Some(UserCommand::Page),
+            Key::Save => return Some(UserCommand::Save),
+            Key::Mouse => return Some(UserCommand::Mouse),
             Key::Approve if self.view == View::Plan => return self.decide_proposal(true, run),
             Key::Approve => {}
             Key::Back if self.replays && !self.zoomed && self.view == View::Steps => {
-                return Some(Wish::Replay(Replay::Leave));
+                return Some(UserCommand::Replay(Replay::Leave));
             }
             Key::Back => self.go_back(run),
             Key::Up | Key::Down | Key::PageUp | Key::PageDown | Key::First | Key::Last => self.scroll(key),
@@ -390,14 +390,14 @@ impl Model {
     }
 
     /// Asks the coordinator for a decision: it alone decides.
-    fn decide_proposal(&mut self, approves: bool, run: &FollowedRun) -> Option<Wish> {
+    fn decide_proposal(&mut self, approves: bool, run: &FollowedRun) -> Option<UserCommand> {
         let Some((step, coordinator, id)) = self.proposal(run) else {
             self.notice = Some("no proposal waits".to_owned());
             return None;
         };
         let verb = if approves { "approve" } else { "reject" };
         let text = format!("A person asks you to {verb} proposal {id}.");
-        Some(Wish::Tell(UserMessage { to: format!("{}/{coordinator}", step.label()), text, interrupt: false }))
+        Some(UserCommand::Tell(UserMessage { to: format!("{}/{coordinator}", step.label()), text, interrupt: false }))
     }
 
     /// A click selects a row of the list.
@@ -480,11 +480,11 @@ impl Model {
         }
     }
 
-    fn press_ending(&mut self, key: Key, run: &FollowedRun) -> Option<Wish> {
+    fn press_ending(&mut self, key: Key, run: &FollowedRun) -> Option<UserCommand> {
         match key {
             // Here `s` stands for stop: the same key saves a log elsewhere.
-            Key::Save if run.report.finished.is_none() && !self.replays => Some(Wish::Stop),
-            Key::Char('d') | Key::Leave => Some(Wish::Leave),
+            Key::Save if run.report.finished.is_none() && !self.replays => Some(UserCommand::Stop),
+            Key::Char('d') | Key::Leave => Some(UserCommand::Leave),
             _ => {
                 self.overlay = Overlay::None;
                 None
@@ -492,14 +492,14 @@ impl Model {
         }
     }
 
-    fn press_ask(&mut self, key: Key, now: u64) -> Option<Wish> {
+    fn press_ask(&mut self, key: Key, now: u64) -> Option<UserCommand> {
         if let Some(form) = &mut self.filling {
             match form.press(key) {
                 Filled::Open => {}
                 Filled::Dropped => self.filling = None,
                 Filled::Done(answer) => {
                     self.filling = None;
-                    return Some(Wish::Answer(answer));
+                    return Some(UserCommand::Answer(answer));
                 }
             }
             return None;
@@ -522,7 +522,7 @@ impl Model {
     }
 
     /// Answers what is shown with its choice of this number, from 0.
-    fn answer(&mut self, number: usize, now: u64) -> Option<Wish> {
+    fn answer(&mut self, number: usize, now: u64) -> Option<UserCommand> {
         let ask = self.asks.get(self.ask)?;
         let choice = ask.choices.get(number)?.clone();
         if self.shown.as_ref().is_none_or(|(key, since)| *key != ask.key || now < since + SETTLED) {
@@ -534,7 +534,7 @@ impl Model {
                 self.filling = Some(form);
                 None
             }
-            Err(answer) => Some(Wish::Answer(answer)),
+            Err(answer) => Some(UserCommand::Answer(answer)),
         }
     }
 }

@@ -22,11 +22,15 @@ pub(super) struct PastRun {
 }
 
 impl PastRun {
-    /// What is shown after a wish: none for the end, where the run itself is shown.
-    pub(super) fn show(past: Option<PastRun>, whole: &FollowedRun, wish: Replay) -> Result<Option<PastRun>, PastError> {
+    /// What is shown after a key: none for the end, where the run itself is shown.
+    pub(super) fn show(
+        past: Option<PastRun>,
+        whole: &FollowedRun,
+        replay: Replay,
+    ) -> Result<Option<PastRun>, PastError> {
         let (at, plays) = past.as_ref().map_or((None, false), |past| (Some(past.at()), past.plays));
         let end = whole.past.records.len();
-        let (to, plays) = match (wish, at) {
+        let (to, plays) = match (replay, at) {
             (Replay::Leave, _) => (end, false),
             // Not before the first record: without it there is no run to show.
             (Replay::Earlier, at) => (at.unwrap_or(end).saturating_sub(1).max(1), false),

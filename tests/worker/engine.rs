@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use serde_json::{Value, json};
 use swarmc_runtime::engine::{
-    Ask, Bytes, Delivery, Fact, HttpRequest, HttpResponse, Offer, Order, Patch, Report, Say, Started,
+    Ask, Bytes, Delivery, HttpRequest, HttpResponse, Order, Patch, QueuedStart, Report, ReportEvent, Say, Started,
 };
 use tempfile::TempDir;
 
@@ -108,7 +108,7 @@ impl Engine {
     pub(crate) fn wait_end(&self, of: &Started) -> (Value, Option<Patch>) {
         let (line, patch) = self.wait("it ends", |state| {
             state.seen.get(of)?.reports.iter().find_map(|report| match &report.fact {
-                Fact::Ended { line, patch } => Some((line.clone(), patch.clone())),
+                ReportEvent::Ended { line, patch } => Some((line.clone(), patch.clone())),
                 _ => None,
             })
         });
@@ -119,7 +119,7 @@ impl Engine {
     pub(crate) fn output(&self, of: &Started, stream: u8) -> Vec<u8> {
         let reports = self.lock().seen.get(of).cloned().unwrap_or_default().reports;
         let bytes = |report: Report| match report.fact {
-            Fact::Output { stream: found, bytes } if found == stream => self.unpack(bytes),
+            ReportEvent::Output { stream: found, bytes } if found == stream => self.unpack(bytes),
             _ => Vec::new(),
         };
         reports.into_iter().flat_map(bytes).collect()
@@ -247,7 +247,7 @@ impl State {
                 }
                 free -= 1;
                 let order = Bytes::Text(json!(order).to_string());
-                deliveries.push(Delivery::Start(Offer { of: of.clone(), order }));
+                deliveries.push(Delivery::Start(QueuedStart { of: of.clone(), order }));
             }
             while *from < heard.unwrap_or(0) {
                 lines.remove(0);

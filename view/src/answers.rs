@@ -16,27 +16,29 @@ use crate::step_names::{matches_step, split_agent};
 
 /// What waits for an answer.
 #[derive(Clone, Debug)]
-pub enum Asked<'r> {
+pub enum OpenQuestion<'r> {
     /// A request of an agent.
     Request(&'r OpenRequest),
     /// A gate.
     Gate(StepId),
 }
 
-impl Asked<'_> {
+impl OpenQuestion<'_> {
     /// Its name, in words.
     pub fn describe(&self) -> String {
         match self {
-            Asked::Request(open) => format!("approval {}", open.request.id),
-            Asked::Gate(step) => format!("gate {}", step.label()),
+            OpenQuestion::Request(open) => format!("approval {}", open.request.id),
+            OpenQuestion::Gate(step) => format!("gate {}", step.label()),
         }
     }
 
     /// What it can be answered with, as `a|b`; `CHOICE` where that is not known.
     pub fn format_choices(&self, plan: &Plan) -> String {
         match self {
-            Asked::Request(open) => format_choices(&open.request.wants),
-            Asked::Gate(step) => declared_gate(plan, step).map_or("CHOICE".to_owned(), |gate| gate.options.join("|")),
+            OpenQuestion::Request(open) => format_choices(&open.request.wants),
+            OpenQuestion::Gate(step) => {
+                declared_gate(plan, step).map_or("CHOICE".to_owned(), |gate| gate.options.join("|"))
+            }
         }
     }
 
@@ -44,7 +46,7 @@ impl Asked<'_> {
     fn check_choice(&self, plan: &Plan, typed: &GateAnswer) -> Result<(), Problem> {
         let choice = &typed.choice;
         let step = match self {
-            Asked::Request(open) => {
+            OpenQuestion::Request(open) => {
                 let choices = open.request.wants.choices();
                 if Choice::from_word(choice).is_some_and(|choice| choices.contains(&choice)) {
                     return Ok(());
@@ -53,7 +55,7 @@ impl Asked<'_> {
                 let message = format!("{} cannot be answered with `{choice}`", open.describe());
                 return Err(Problem::with_help(message, help));
             }
-            Asked::Gate(step) => step,
+            OpenQuestion::Gate(step) => step,
         };
         // Where several steps have the name, only the run knows which of them asks: it checks the answer itself.
         let Some(gate) = declared_gate(plan, step) else { return Ok(()) };
@@ -73,8 +75,8 @@ impl Asked<'_> {
     /// How the run knows it.
     fn id(&self) -> String {
         match self {
-            Asked::Request(open) => open.request.id.to_string(),
-            Asked::Gate(step) => step.to_string(),
+            OpenQuestion::Request(open) => open.request.id.to_string(),
+            OpenQuestion::Gate(step) => step.to_string(),
         }
     }
 }
@@ -90,12 +92,13 @@ pub fn has_request(past: &Past, word: &str) -> bool {
 ///
 /// # Errors
 /// It names nothing that waits, or several things.
-pub fn find_asked<'r>(past: &Past, report: &'r RunReport, word: &str) -> Result<Asked<'r>, Problem> {
+pub fn find_question<'r>(past: &Past, report: &'r RunReport, word: &str) -> Result<OpenQuestion<'r>, Problem> {
     let request = find_request(past, report, word)?;
     if let Some(problem) = word.parse().ok().and_then(|id| find_answer(past, report, id)) {
         return Err(problem);
     }
-    request.map_or_else(|| find_gate(past, report, word).map(Asked::Gate), |open| Ok(Asked::Request(open)))
+    request
+        .map_or_else(|| find_gate(past, report, word).map(OpenQuestion::Gate), |open| Ok(OpenQuestion::Request(open)))
 }
 
 /// What was said to a request or a gate, by its number or its id, in a few words; none where no answer has come.
@@ -119,12 +122,12 @@ pub fn resolve_answer<'r>(
     past: &Past,
     report: &'r RunReport,
     typed: GateAnswer,
-) -> Result<(GateAnswer, Asked<'r>), Problem> {
+) -> Result<(GateAnswer, OpenQuestion<'r>), Problem> {
     // The answer that was faster may have ended the run.
     check_unfinished(report).map_err(|ended| find_given(past, report, &typed.gate).unwrap_or(ended))?;
-    let asked = find_asked(past, report, &typed.gate)?;
-    asked.check_choice(&past.plan, &typed)?;
-    Ok((GateAnswer { gate: asked.id(), ..typed }, asked))
+    let question = find_question(past, report, &typed.gate)?;
+    question.check_choice(&past.plan, &typed)?;
+    Ok((GateAnswer { gate: question.id(), ..typed }, question))
 }
 
 /// Refuses answers to a run that has ended.

@@ -31,7 +31,8 @@ mod tool_uses;
 mod units;
 
 pub use answers::{
-    Asked, check_receiver, check_running, check_unfinished, describe_answer, find_asked, has_request, resolve_answer,
+    OpenQuestion, check_receiver, check_running, check_unfinished, describe_answer, find_question, has_request,
+    resolve_answer,
 };
 pub use approvals::{OpenRequest, describe_verdict, format_choices, format_due, list_choices};
 pub use change::{Change, SwarmChange};

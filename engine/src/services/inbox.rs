@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use restate_sdk::prelude::*;
-use swarmc_runtime::engine::{Forget, Item, Offer, Report, Says, Start, Started, Take};
+use swarmc_runtime::engine::{Forget, Item, QueuedStart, Report, Says, Start, Started, Take};
 
 use super::fenced;
 use super::queue::QueueObjectClient;
@@ -27,12 +27,12 @@ impl InboxObject {
     async fn start(&self, ctx: ObjectContext<'_>, start: Json<Start>) -> HandlerResult<Json<Vec<u64>>> {
         let Start { driver, processes } = start.into_inner();
         let mut inbox = admit(&ctx, driver).await?;
-        let (mut numbers, mut offers) = (Vec::new(), BTreeMap::<String, Vec<Offer>>::new());
+        let (mut numbers, mut offers) = (Vec::new(), BTreeMap::<String, Vec<QueuedStart>>::new());
         for new in processes {
             let (of, former) = inbox.start(&new.process, &new.pool, new.talks);
             former.into_iter().for_each(|item| ctx.clear(&item_key(item)));
             numbers.push(of.start);
-            offers.entry(new.pool).or_default().push(Offer { of, order: new.order });
+            offers.entry(new.pool).or_default().push(QueuedStart { of, order: new.order });
         }
         store(&ctx, inbox);
         for (pool, offers) in offers {

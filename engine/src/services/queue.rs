@@ -1,7 +1,7 @@
 //! `swarmc.Queue/POOL`.
 
 use restate_sdk::prelude::*;
-use swarmc_runtime::engine::{Ask, Bytes, Delivery, Fact, Offer, Report, Say, Started};
+use swarmc_runtime::engine::{Ask, Bytes, Delivery, QueuedStart, Report, ReportEvent, Say, Started};
 
 use super::Times;
 use super::inbox::InboxObjectClient;
@@ -25,7 +25,7 @@ pub(crate) struct QueueObject {
 impl QueueObject {
     /// Takes offers.
     #[handler]
-    async fn offer(&self, ctx: ObjectContext<'_>, offers: Json<Vec<Offer>>) -> HandlerResult<()> {
+    async fn offer(&self, ctx: ObjectContext<'_>, offers: Json<Vec<QueuedStart>>) -> HandlerResult<()> {
         let mut queue = load(&ctx).await?;
         let mut starts = Vec::new();
         for offer in offers.into_inner() {
@@ -72,7 +72,7 @@ impl QueueObject {
             self.look_later(&ctx, (ask.worker.clone(), number, 0));
         }
         for (of, why) in asked.refused {
-            let fact = Fact::Refused { worker: ask.worker.clone(), why };
+            let fact = ReportEvent::Refused { worker: ask.worker.clone(), why };
             tell_inbox(&ctx, of, fact);
         }
         let deliveries = fill(&ctx, asked.deliveries).await?;
@@ -90,7 +90,7 @@ impl QueueObject {
                 store(&ctx, queue);
                 for of in lost {
                     ctx.clear(&order_key(&of));
-                    tell_inbox(&ctx, of, Fact::Lost);
+                    tell_inbox(&ctx, of, ReportEvent::Lost);
                 }
             }
             Err((number, silent)) => {
@@ -121,7 +121,7 @@ fn store(ctx: &ObjectContext<'_>, queue: Queue) {
     ctx.set(QUEUE, Json(queue));
 }
 
-fn tell_inbox(ctx: &ObjectContext<'_>, of: Started, fact: Fact) {
+fn tell_inbox(ctx: &ObjectContext<'_>, of: Started, fact: ReportEvent) {
     let run = of.run().to_owned();
     let report = Report { of, number: 0, fact };
     ctx.object_client::<InboxObjectClient>(run).push(Json(vec![report])).send();

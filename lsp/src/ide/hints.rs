@@ -67,8 +67,8 @@ pub fn list_hints(snapshot: &Snapshot, path: &str, within: Range<usize>, wanted:
             element::visit_nodes(&document, &mut |node, known| {
                 let range = node.span.range();
                 if range.start < within.end && within.start < range.end {
-                    let asked = Asked { snapshot, analysis, path, document: &document, steps: &steps, wanted };
-                    asked.visit_node(node, known, &mut found);
+                    let context = HintContext { snapshot, analysis, path, document: &document, steps: &steps, wanted };
+                    context.visit_node(node, known, &mut found);
                 }
             });
         }
@@ -98,7 +98,7 @@ fn index_steps(index: &Index) -> Steps {
     steps
 }
 
-struct Asked<'a> {
+struct HintContext<'a> {
     snapshot: &'a Snapshot,
     analysis: &'a Analysis,
     path: &'a str,
@@ -107,7 +107,7 @@ struct Asked<'a> {
     wanted: Hints,
 }
 
-impl Asked<'_> {
+impl HintContext<'_> {
     fn visit_node(&self, node: &Node, known: &'static schema::Node, found: &mut Vec<Hint>) {
         if matches!(known.name, "prompt" | "system" | "prefix" | "suffix") && self.wanted.tokens {
             found.extend(self.hint_size(node));

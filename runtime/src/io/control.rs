@@ -9,11 +9,11 @@ use crate::types::user_request::{GateAnswer, StopLevel, UserMessage};
 /// A handle on a run that ends it early, or answers its gates and what its agents ask for. Clones are the same handle.
 #[derive(Clone, Debug, Default)]
 pub struct Control {
-    inner: Arc<Mutex<Wishes>>,
+    inner: Arc<Mutex<StopRequests>>,
 }
 
 #[derive(Debug, Default)]
-struct Wishes {
+struct StopRequests {
     strongest: Option<StopLevel>,
     listener: Option<Inputs>,
 }
@@ -73,24 +73,24 @@ impl Control {
 
     /// From now on `listener` receives the stop levels; it receives an earlier one at once.
     pub(crate) fn attach(&self, listener: Inputs) {
-        let mut wishes = self.lock();
-        if let Some(wish) = wishes.strongest {
+        let mut requests = self.lock();
+        if let Some(level) = requests.strongest {
             // A run that has ended no longer listens.
-            let _ = listener.send(Input::Wish(wish));
+            let _ = listener.send(Input::Stop(level));
         }
-        wishes.listener = Some(listener);
+        requests.listener = Some(listener);
     }
 
-    fn request_stop(&self, wish: StopLevel) {
-        let mut wishes = self.lock();
-        wishes.strongest = wishes.strongest.max(Some(wish));
-        if let Some(listener) = &wishes.listener {
+    fn request_stop(&self, level: StopLevel) {
+        let mut requests = self.lock();
+        requests.strongest = requests.strongest.max(Some(level));
+        if let Some(listener) = &requests.listener {
             // A run that has ended no longer listens.
-            let _ = listener.send(Input::Wish(wish));
+            let _ = listener.send(Input::Stop(level));
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Wishes> {
+    fn lock(&self) -> MutexGuard<'_, StopRequests> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -31,8 +31,8 @@ pub(crate) type Asker = oneshot::Sender<Decision>;
 /// An input of the driver.
 #[derive(Debug)]
 pub(crate) enum Input {
-    /// A person's wish.
-    Wish(StopLevel),
+    /// A person stops the run.
+    Stop(StopLevel),
     /// A person's answer to a gate or a request, and where to tell what became of it.
     Answer(GateAnswer, Reply),
     /// A person writes to an agent, and where to tell what became of it.
@@ -44,7 +44,7 @@ pub(crate) enum Input {
     /// An attempt ended.
     Ended { step: StepId, attempt: u32, outcome: Box<Outcome> },
     /// A task waits for an approval.
-    Wants { step: StepId, attempt: u32, wish: Box<ToolCallRequest>, reply: Asker },
+    Wants { step: StepId, attempt: u32, call: Box<ToolCallRequest>, reply: Asker },
     /// An agent asks for an operation, and may wait for its result.
     Said { step: StepId, attempt: u32, operation: Result<Operation, String>, hearer: Option<ReplyTo> },
     /// A turn that goes on reads what people have written meanwhile, once that is on disk.

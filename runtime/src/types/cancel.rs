@@ -11,7 +11,7 @@ use crate::types::user_request::StopLevel;
 /// Ends one attempt early, from any thread.
 #[derive(Debug, Default)]
 pub(crate) struct Cancel {
-    wish: AtomicU8,
+    level: AtomicU8,
     /// Whether it can be interrupted: its agent can go on later from where it is.
     yields: AtomicBool,
     /// Whether a person has written what its agent is to read at once.
@@ -24,8 +24,8 @@ pub(crate) struct Cancel {
 
 impl Cancel {
     /// Asks the attempt to end. A higher stop level replaces a lower one.
-    pub(crate) fn request_stop(&self, wish: StopLevel) {
-        self.wish.fetch_max(wish as u8 + 1, Ordering::SeqCst);
+    pub(crate) fn request_stop(&self, level: StopLevel) {
+        self.level.fetch_max(level as u8 + 1, Ordering::SeqCst);
         self.bell.notify_one();
         let wake = self.wake.lock().unwrap_or_else(PoisonError::into_inner);
         wake.iter().for_each(Waker::wake_by_ref);
@@ -70,7 +70,7 @@ impl Cancel {
 
     /// What was asked for.
     pub(crate) fn requested_level(&self) -> Option<StopLevel> {
-        match self.wish.load(Ordering::SeqCst) {
+        match self.level.load(Ordering::SeqCst) {
             0 => None,
             1 => Some(StopLevel::Interrupt),
             2 => Some(StopLevel::Stop),

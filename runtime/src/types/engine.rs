@@ -129,7 +129,7 @@ pub struct Start {
 
 /// A process in the queue of a pool, for `Queue/POOL offer`, and for the worker that takes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Offer {
+pub struct QueuedStart {
     /// Which start of which process.
     #[serde(flatten)]
     pub of: Started,
@@ -179,7 +179,7 @@ pub struct Ask {
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {
     /// To be started.
-    Start(Offer),
+    Start(QueuedStart),
     /// For the shim.
     Say(Say),
     /// To be ended: another start has its place, or its run is over.
@@ -195,7 +195,7 @@ pub struct Report {
     /// The number of the report, from 1, without gaps: one that comes again changes nothing.
     pub number: u64,
     /// What.
-    pub fact: Fact,
+    pub fact: ReportEvent,
 }
 
 /// What a driver wants of its inbox, for `Pull items`.
@@ -224,7 +224,7 @@ pub struct Forget {
 /// What there is to report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fact {
+pub enum ReportEvent {
     /// A line of its shim, except for those that say how much came: JSON.
     Line(String),
     /// It lives, on this host.

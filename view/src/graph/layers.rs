@@ -179,11 +179,11 @@ struct Cell {
     /// How far its line is from its middle.
     axis: f64,
     row: usize,
-    what: What,
+    kind: CellKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum What {
+enum CellKind {
     Box,
     Label,
     /// A line passes.
@@ -400,7 +400,7 @@ fn build_grid(
     let mut grid = Grid { rows: vec![Vec::new(); rows], ..Grid::default() };
     for (index, size) in boxes.iter().enumerate() {
         let axis = (inner[index].width - size.width) / 2.0;
-        grid.add(Cell { size: *size, axis, row: row_of[ranks[index]], what: What::Box });
+        grid.add(Cell { size: *size, axis, row: row_of[ranks[index]], kind: CellKind::Box });
     }
     let mut bends: BTreeMap<(Shared, usize), usize> = BTreeMap::new();
     let mut routes = Vec::with_capacity(downs.len());
@@ -417,9 +417,9 @@ fn build_grid(
         for row in first + 1..last {
             let is_label = label == Some(row);
             let cell = *bends.entry((shared[index], row)).or_insert_with(|| {
-                let what = if is_label { What::Label } else { What::Bend };
+                let kind = if is_label { CellKind::Label } else { CellKind::Bend };
                 let size = if is_label { links[index].label } else { Size::default() };
-                grid.add(Cell { size, axis: 0.0, row, what })
+                grid.add(Cell { size, axis: 0.0, row, kind })
             });
             route.push(cell);
         }

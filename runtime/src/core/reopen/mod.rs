@@ -5,7 +5,7 @@
 //! never ran. Invariant: what a step has left that does not run again is kept as it is, and the journal alone says
 //! which those are: the same records come to the same state in every process.
 
-mod mend;
+mod plan_changes;
 mod retry;
 
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub(crate) fn reopen(
     (old, new): (Running<'_>, Running<'_>),
     retry: &Retry,
 ) -> Result<Reopened, String> {
-    let changes = mend::changes(old, new);
+    let changes = plan_changes::changes(old, new);
     let again = retry::find(run, records, (old.graph, new.graph), retry, &changes)?;
     changes.refuse(run, &again)?;
     let before = State::replay(Arc::clone(old.graph), records);

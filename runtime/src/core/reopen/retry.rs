@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Retry;
-use super::mend::Changes;
+use super::plan_changes::Changes;
 use crate::core::graph::{Graph, Kind, Node, StepRef};
 use crate::core::reopened_records::Mark;
 use crate::core::state::State;

@@ -8,10 +8,10 @@
 //! allows. A text that is no action gives a sentence that tells the model what to return.
 
 mod merge;
-mod offer;
 mod read;
 mod reading;
 mod team;
+mod turn_options;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -19,11 +19,11 @@ use serde_json::{Value, json};
 use crate::types::chat::Tool;
 use crate::types::swarm::MessageType;
 use crate::types::team::TeamOp;
-use offer::{closed_object, skills_schema, text_schema, tool_call_forms};
 use read::Step;
+use turn_options::{closed_object, skills_schema, text_schema, tool_call_forms};
 
-pub(crate) use offer::{Offer, list_operations, list_tools, step_schema};
 pub(crate) use read::{from_calls, parse_action, read_operation};
+pub(crate) use turn_options::{TurnOptions, list_operations, list_tools, step_schema};
 
 /// The bytes of an answer that are looked at; a longer one is no action.
 pub(crate) const ANSWER_BYTES: usize = 256 * 1024;
@@ -114,7 +114,7 @@ pub(crate) struct ActionSpec {
     /// What an agent needs for it.
     needs: Need,
     /// The fields that it has beside `action`, with their schemas: one list for each form that it can have.
-    forms: fn(&Offer<'_>) -> Vec<Fields>,
+    forms: fn(&TurnOptions<'_>) -> Vec<Fields>,
     /// Reads it from its fields.
     read: fn(&Step) -> Result<RawAction, String>,
 }
@@ -284,9 +284,9 @@ pub(crate) const SEND_MESSAGE: ActionSpec = ActionSpec {
     does: "Write to one teammate. Types: request, offer, accept, delegation, info.",
     json: r#"{"action": "send_message", "to": "NAME", "message_type": "info", "payload": {"message": "..."}}"#,
     needs: Need::Receivers,
-    forms: |offer| {
+    forms: |options| {
         vec![vec![
-            ("to", json!({ "type": "string", "description": "A teammate.", "enum": offer.receivers })),
+            ("to", json!({ "type": "string", "description": "A teammate.", "enum": options.receivers })),
             ("message_type", json!({ "type": "string", "enum": MessageType::ALL.map(MessageType::as_str) })),
             ("payload", closed_object(vec![("message", text_schema("What you tell or ask.", MESSAGE_CHARS))])),
         ]]
@@ -305,10 +305,10 @@ const REQUEST_HELP: ActionSpec = ActionSpec {
     does: "Ask the supervisor for a further agent, with the tools that it needs.",
     json: r#"{"action": "request_help", "help_description": "...", "help_skills": ["TOOL"]}"#,
     needs: Need::Help,
-    forms: |offer| {
+    forms: |options| {
         vec![vec![
             ("help_description", text_schema("What the new agent is to do.", DESCRIPTION_CHARS)),
-            ("help_skills", skills_schema(offer)),
+            ("help_skills", skills_schema(options)),
         ]]
     },
     read: |step| {

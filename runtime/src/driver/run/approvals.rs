@@ -27,16 +27,16 @@ const SCHEMA_ROOM: usize = 1_000;
 
 impl Driver<'_> {
     /// Requests an approval for a tool call, for which a task waits.
-    pub(super) fn task_wants(&mut self, step: StepId, attempt: u32, wish: ToolCallRequest, reply: Asker) {
+    pub(super) fn task_wants(&mut self, step: StepId, attempt: u32, call: ToolCallRequest, reply: Asker) {
         let place = (step.clone(), attempt);
         // A request may arrive after the end of its attempt. The reply is dropped then, which ends the wait for it.
         let is_open = self.attempts.is_open(&place) || self.teams.is_running(&place);
         let Some(key) = self.state.find_step(&step).filter(|_| is_open) else { return };
-        let wants = match self.tool_wish(wish.tool, wish.arguments.to_string(), wish.schema, wish.fixed) {
+        let wants = match self.wanted_tool(call.tool, call.arguments.to_string(), call.schema, call.fixed) {
             Ok(wants) => wants,
             Err(failure) => return self.give_up(failure.to_string()),
         };
-        let is_meant = |request: &Request| request.agent == wish.agent && request.wants.is_like(&wants);
+        let is_meant = |request: &Request| request.agent == call.agent && request.wants.is_like(&wants);
         // An attempt that starts again after a crash asks again: each request of before answers one of now.
         let before = self.state.asked_before((&step, attempt), &self.requests.used, is_meant);
         let before = before.map(|(waiting, verdict)| (waiting.request.id, verdict.cloned()));
@@ -44,15 +44,15 @@ impl Driver<'_> {
             Some((id, verdict)) => {
                 self.requests.used.insert(id);
                 if let Some(verdict) = verdict {
-                    let leave = self.make_decision((&wish.agent, &wants), &verdict, wish.fixed);
-                    return self.requests.replies.decide(reply, leave);
+                    let decision = self.make_decision((&call.agent, &wants), &verdict, call.fixed);
+                    return self.requests.replies.decide(reply, decision);
                 }
                 id
             }
-            None => self.request_approval(&step, attempt, &wish.agent, wants),
+            None => self.request_approval(&step, attempt, &call.agent, wants),
         };
-        self.requests.wait_for(id, (step, attempt), wish.fixed, reply);
-        self.decide_at_once(key, id, wish.of);
+        self.requests.wait_for(id, (step, attempt), call.fixed, reply);
+        self.decide_at_once(key, id, call.of);
     }
 
     /// Requests an approval for an agent of a swarm. An error if the swarm fails because of it.
@@ -119,7 +119,7 @@ impl Driver<'_> {
     }
 
     /// The request for an approval of a tool call.
-    pub(super) fn tool_wish(
+    pub(super) fn wanted_tool(
         &self,
         tool: String,
         arguments: String,
@@ -209,9 +209,9 @@ impl Driver<'_> {
         let (step, attempt) = (waiting.step.clone(), waiting.attempt);
         if let Some(WaitingTask { fixed, reply, .. }) = self.requests.take_task(verdict.id) {
             let Request { agent, wants, .. } = &waiting.request;
-            let leave = self.make_decision((agent, wants), &verdict, fixed);
+            let decision = self.make_decision((agent, wants), &verdict, fixed);
             // HeldAttempt back there until the record below is durable.
-            self.requests.replies.decide(reply, leave);
+            self.requests.replies.decide(reply, decision);
         }
         self.record(Event::ApprovalAnswered { step, attempt, verdict });
         self.deliver_decided();

@@ -161,7 +161,7 @@ impl Driver<'_> {
 
     fn handle_input(&mut self, input: Input) {
         match input {
-            Input::Wish(wish) => self.apply_stop(wish),
+            Input::Stop(level) => self.apply_stop(level),
             Input::Answer(answer, reply) => self.take_persons(answer, reply),
             Input::Message(message, reply) => self.take_message(&message, reply),
             Input::Replay(input) => self.take_recorded(*input),
@@ -173,7 +173,7 @@ impl Driver<'_> {
                 self.record(Event::ProcessStarted { step, attempt, process });
             }
             Input::Session { step, attempt, session } => self.record_session(step, attempt, session),
-            Input::Wants { step, attempt, wish, reply } => self.task_wants(step, attempt, *wish, reply),
+            Input::Wants { step, attempt, call, reply } => self.task_wants(step, attempt, *call, reply),
             Input::Ended { step, attempt, outcome } => {
                 self.requests.forget_attempt(&step, attempt);
                 self.attempts.close(&step, attempt);
@@ -207,13 +207,13 @@ impl Driver<'_> {
         }
     }
 
-    fn apply_stop(&mut self, wish: StopLevel) {
-        self.attempts.note_wish(wish);
-        // A second wish only raises the level of the first: the journal needs one request.
+    fn apply_stop(&mut self, level: StopLevel) {
+        self.attempts.raise_level(level);
+        // A second request only raises the level of the first: the journal needs one request.
         if !self.state.is_stopping() && self.state.final_status().is_none() {
             self.record(Event::StopRequested);
         }
-        if wish == StopLevel::Kill {
+        if level == StopLevel::Kill {
             self.teams.kill_programs();
         }
     }

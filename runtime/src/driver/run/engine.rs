@@ -70,7 +70,7 @@ impl EngineRun {
 }
 
 /// What makes a run one of an engine.
-pub(super) struct Seat {
+pub(super) struct EngineContext {
     pub run: String,
     pub commit: Option<String>,
     pub keeper: Arc<Keeper>,
@@ -118,13 +118,14 @@ pub fn drive_run(setup: &EngineRun, run: &str, submission: &Submission) -> Resul
     let holder = Holder::begin(place, folder.path.clone(), Arc::clone(&tree), control.clone(), notices);
     let holder = handle.block_on(holder).map_err(|error| error.to_string())?;
     let passing_on = handle.spawn(pass_on(Arc::clone(&keeper)));
-    let seat = Seat {
+    let context = EngineContext {
         run: run.to_owned(),
         commit: submission.commit.clone(),
         keeper: Arc::clone(&keeper),
         holder: Arc::new(RunHolder(Arc::clone(&holder))),
     };
-    let outcome = carry_on(setup, submission, (&home, &folder, &tree), &seat, copied.records, (control, log, &handle));
+    let outcome =
+        carry_on(setup, submission, (&home, &folder, &tree), &context, copied.records, (control, log, &handle));
     passing_on.abort();
     let answer = match outcome {
         Ok(outcome) => {
@@ -140,7 +141,7 @@ pub fn drive_run(setup: &EngineRun, run: &str, submission: &Submission) -> Resul
         Err(error) => refuse(error.to_string()),
     };
     tree.clear();
-    drop(seat);
+    drop(context);
     let _ = std::fs::remove_dir_all(&root);
     answer
 }
@@ -168,7 +169,7 @@ fn carry_on(
     setup: &EngineRun,
     submission: &Submission,
     (home, folder, tree): (&Home, &RunFolder, &RunTree),
-    seat: &Seat,
+    context: &EngineContext,
     records: u64,
     (control, log, handle): (Control, Log, &tokio::runtime::Handle),
 ) -> Result<Outcome, RunError> {
@@ -185,12 +186,12 @@ fn carry_on(
         };
         folder.write_facts(&facts)?;
         let headless = submission.headless;
-        return go_on(home, &seat.run, None, (environment, headless), control, observer, Some(seat));
+        return go_on(home, &context.run, None, (environment, headless), control, observer, Some(context));
     }
     let object = |digest: &str| handle.block_on(setup.objects.get(digest)).map_err(RunError::Request);
     let text = String::from_utf8_lossy(&object(&submission.plan)?).into_owned();
     let plan = swarmc_plan::read_plan(&text)
-        .map_err(|error| RunError::Plan { run: seat.run.clone(), reason: error.to_string() })?;
+        .map_err(|error| RunError::Plan { run: context.run.clone(), reason: error.to_string() })?;
     let options = Options {
         pipeline: submission.pipeline.clone(),
         task: submission.task.clone(),
@@ -201,7 +202,7 @@ fn carry_on(
         environment,
         ..Options::default()
     };
-    start_in(home, &plan, options, control, observer, Some(seat))
+    start_in(home, &plan, options, control, observer, Some(context))
 }
 
 /// Refuses what workers cannot carry out.

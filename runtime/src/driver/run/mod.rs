@@ -85,7 +85,7 @@ use crate::types::observer::Observer;
 use crate::types::reuse::Reuse;
 use crate::types::secrets::{self, Secrets};
 use driver::Driver;
-use engine::Seat;
+use engine::EngineContext;
 use eval::Evaluator;
 use input_queue::InputQueue;
 use notices::Notices;
@@ -169,14 +169,14 @@ pub fn start_run(
     start_in(home, plan, options, control, observer, None)
 }
 
-/// The same, for an engine where there is a `seat`.
+/// The same, for an engine where there is a `context`.
 fn start_in(
     home: &Home,
     plan: &Plan,
     mut options: Options,
     control: Control,
     observer: Box<dyn Observer>,
-    seat: Option<&Seat>,
+    context: Option<&EngineContext>,
 ) -> Result<Outcome, RunError> {
     limits::survive_full_files();
     let pipeline = find_pipeline(plan, options.pipeline.as_deref())?;
@@ -194,15 +194,15 @@ fn start_in(
     if options.replay.is_some() {
         blank_secrets(plan, &mut options.environment);
     }
-    let concurrency = if seat.is_some() { engine::WINDOW } else { count_processors() };
+    let concurrency = if context.is_some() { engine::WINDOW } else { count_processors() };
     let graph = build_graph(plan, pipeline, options.task.as_deref(), concurrency)?;
     unsupported::check_supported(plan, &graph)?;
     let mut process_env = ProcessEnv::new(reachable_pipelines(plan, &graph), &facts.workspace, options.environment)?;
-    if seat.is_some() {
+    if context.is_some() {
         engine::check_remote(plan, &graph)?;
         process_env = process_env.remote();
     }
-    let is_local = seat.is_none() && options.replay.is_none();
+    let is_local = context.is_none() && options.replay.is_none();
     let repository = match is_local {
         false => None,
         true => worktree_names::find_repository(plan, &graph, &process_env)?,
@@ -215,12 +215,12 @@ fn start_in(
             programs::look_up(plan, &reachable_pipelines(plan, &graph), runs, &process_env)?
         }
     };
-    let commit = match seat {
-        Some(seat) => seat.commit.clone(),
+    let commit = match context {
+        Some(context) => context.commit.clone(),
         None => repository.as_ref().map(Repository::commit).transpose().map_err(RunError::Request)?,
     };
 
-    let folder = seat.map_or_else(|| home.create(), |seat| home.create_named(&seat.run))?;
+    let folder = context.map_or_else(|| home.create(), |context| home.create_named(&context.run))?;
     // Before others can see the run, so that none of them takes it for one without a runner.
     let lock = Lock::acquire_lock(&folder)?;
     let text = swarmc_plan::write_plan(plan);
@@ -235,9 +235,9 @@ fn start_in(
     let (inputs, receiver) = Inputs::new(poller.inbox());
     let path = folder.journal_path();
     let failed = sync_error_handler(&inputs);
-    let journal = match seat {
+    let journal = match context {
         None => FileJournal::create(&path, failed),
-        Some(seat) => FileJournal::create_kept(&path, Box::new(keeping(&seat.keeper)), failed),
+        Some(context) => FileJournal::create_kept(&path, Box::new(keeping(&context.keeper)), failed),
     };
     let mut journal = journal.map_err(RunError::io("create", &path))?;
     let event = Event::RunStarted {
@@ -256,7 +256,7 @@ fn start_in(
     journal.append(&started);
     // A run that others can see has its first record.
     journal.flush().map_err(RunError::io("write", &path))?;
-    let folder = if seat.is_some() { folder } else { home.publish(folder)? };
+    let folder = if context.is_some() { folder } else { home.publish(folder)? };
     let redactions = build_redactions(plan, &folder, &process_env);
     let source = match options.replay {
         Some(recording) => Source::Replayed(Arc::new(Replay::new(recording, redactions.clone(), &folder.id))),
@@ -282,7 +282,7 @@ fn start_in(
         notices,
         journal: Box::new(journal),
         reuse: facts.reuse,
-        remote: seat.map(|seat| Arc::clone(&seat.holder)),
+        remote: context.map(|context| Arc::clone(&context.holder)),
     };
     begin.run(lock, control, observer, (&inputs, receiver, &poller))
 }

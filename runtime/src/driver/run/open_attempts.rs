@@ -43,7 +43,7 @@ pub(super) struct Attempts<'a> {
     /// The rejoined attempts whose changes a former runner has recorded.
     pub left: BTreeSet<(StepId, u32)>,
     /// What a person wants.
-    wish: Option<StopLevel>,
+    level: Option<StopLevel>,
 }
 
 impl<'a> Attempts<'a> {
@@ -60,7 +60,7 @@ impl<'a> Attempts<'a> {
             held,
             restarted: BTreeSet::new(),
             left: BTreeSet::new(),
-            wish: None,
+            level: None,
         }
     }
 
@@ -120,10 +120,10 @@ impl<'a> Attempts<'a> {
     }
 
     /// Notes what a person wants; killing concerns the open attempts as well.
-    pub(super) fn note_wish(&mut self, wish: StopLevel) {
-        // A milder wish that comes later does not weaken the first.
-        self.wish = self.wish.max(Some(wish));
-        if wish == StopLevel::Kill {
+    pub(super) fn raise_level(&mut self, level: StopLevel) {
+        // A milder level that comes later does not weaken the first.
+        self.level = self.level.max(Some(level));
+        if level == StopLevel::Kill {
             self.stop_all(StopLevel::Kill);
         }
     }
@@ -136,7 +136,7 @@ impl<'a> Attempts<'a> {
     /// Ends an attempt, in the way that a person wants.
     pub(super) fn stop(&self, step: StepId, attempt: u32) {
         if let Some(cancel) = self.open.get(&(step, attempt)) {
-            cancel.request_stop(self.wish.unwrap_or(StopLevel::Stop));
+            cancel.request_stop(self.level.unwrap_or(StopLevel::Stop));
         }
     }
 
@@ -151,7 +151,7 @@ impl<'a> Attempts<'a> {
         for job in self.jobs.drain(..) {
             self.open.remove(&(job.step, job.attempt));
         }
-        self.stop_all(self.wish.unwrap_or(StopLevel::Stop));
+        self.stop_all(self.level.unwrap_or(StopLevel::Stop));
     }
 
     /// Notes the record that ends a step: others may start behind it.

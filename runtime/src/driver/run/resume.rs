@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use swarmc_plan::{Pipeline, Plan, Step};
 
-use super::engine::Seat;
+use super::engine::EngineContext;
 use super::snapshots::{Former, report_other};
 use super::{
     FirstRecord, HeldAttempts, Outcome, ProcessEnv, RunSetup, Worktrees, build_graph, build_redactions, create_poller,
@@ -62,7 +62,7 @@ pub fn retry_run(
     go_on(home, run, Some(retry), (environment, headless), control, observer, None)
 }
 
-/// The same, for an engine where there is a `seat`.
+/// The same, for an engine where there is a `context`.
 pub(super) fn go_on(
     home: &Home,
     run: &str,
@@ -70,11 +70,11 @@ pub(super) fn go_on(
     (environment, headless): (BTreeMap<OsString, OsString>, bool),
     control: Control,
     observer: Box<dyn Observer>,
-    seat: Option<&Seat>,
+    context: Option<&EngineContext>,
 ) -> Result<Outcome, RunError> {
     limits::survive_full_files();
     let folder = home.find(run)?;
-    if seat.is_none() && folder.is_copy() {
+    if context.is_none() && folder.is_copy() {
         return Err(RunError::Request(format!(
             "run `{}` is one of an engine, where this version resumes no run: start it again with `swarmc run … --engine`",
             folder.id
@@ -84,7 +84,7 @@ pub(super) fn go_on(
     let lock = Lock::acquire_lock(&folder)?;
     let path = folder.journal_path();
     // Every record of a run that is reopened, and of one whose driver has nothing but its records.
-    let has_snapshots = retry.is_none() && seat.is_none();
+    let has_snapshots = retry.is_none() && context.is_none();
     let mut former = if has_snapshots { Former::read(&folder)? } else { Former::read_all(&folder)? };
     let mut folded = former.read.folded_records();
     // The run goes on without it as well; one that has ended does not go on here.
@@ -127,10 +127,10 @@ pub(super) fn go_on(
         false => given,
     };
     let mut process_env = ProcessEnv::new(reachable_pipelines(plan, &graph), &facts.workspace, environment)?;
-    if seat.is_some() {
+    if context.is_some() {
         process_env = process_env.remote();
     }
-    let repository = match seat {
+    let repository = match context {
         Some(_) => None,
         None => worktree_names::find_repository(plan, &graph, &process_env)?,
     };
@@ -167,7 +167,7 @@ pub(super) fn go_on(
     // What has succeeded needs its program no more.
     let done: BTreeSet<Arc<str>> = state.outputs().map(|(step, _)| step.name).collect();
     let runs = |pipeline: &Pipeline, step: &Step| !done.contains(step.name.as_str()) && is_part(&graph, pipeline, step);
-    if seat.is_none() {
+    if context.is_none() {
         notices.extend(programs::look_up(plan, &reachable_pipelines(plan, &graph), runs, &process_env)?);
     }
     if let Some(target) = facts.record.take_if(|_| was_reopened || retry.is_some()) {
@@ -187,13 +187,13 @@ pub(super) fn go_on(
     }
     let layout = folder.layout(pipeline);
     let held = match retry {
-        None => find_held_attempts(&layout, &state, seat),
+        None => find_held_attempts(&layout, &state, context),
         // What has begun may not be what the mended plan says.
         Some(_) => HeldAttempts::new(),
     };
     let living: BTreeSet<i32> = held.values().filter_map(|held| Some(held.living.as_ref()?.shim)).collect();
     // Before anything starts: they may still be writing into the workspace.
-    let survivors = match seat {
+    let survivors = match context {
         // Workers end theirs.
         Some(_) => None,
         None => orphan_processes::end_orphans(&folder.id, processes, &living),
@@ -204,14 +204,13 @@ pub(super) fn go_on(
     let poller = create_poller()?;
     let (inputs, receiver) = Inputs::new(poller.inbox());
     let (failed, end) = (sync_error_handler(&inputs), read.end);
-    let journal = match seat {
-        None => FileJournal::append_to(&path, end, last, failed),
-        Some(seat) => File::options()
-            .read(true)
-            .write(true)
-            .open(&path)
-            .and_then(|file| FileJournal::append_kept(file, (end, last), Box::new(keeping(&seat.keeper)), failed)),
-    };
+    let journal =
+        match context {
+            None => FileJournal::append_to(&path, end, last, failed),
+            Some(context) => File::options().read(true).write(true).open(&path).and_then(|file| {
+                FileJournal::append_kept(file, (end, last), Box::new(keeping(&context.keeper)), failed)
+            }),
+        };
     let journal = journal.map_err(RunError::io("write", &path))?;
     let redactions = build_redactions(plan, &folder, &process_env);
     let begin = RunSetup {
@@ -234,13 +233,13 @@ pub(super) fn go_on(
         notices,
         journal: Box::new(journal),
         reuse: facts.reuse,
-        remote: seat.map(|seat| Arc::clone(&seat.holder)),
+        remote: context.map(|context| Arc::clone(&context.holder)),
     };
     begin.run(lock, control, observer, (&inputs, receiver, &poller))
 }
 
 /// What an earlier runner has left of open attempts and turns, where another runner can go on with that.
-fn find_held_attempts(layout: &Layout, state: &State, seat: Option<&Seat>) -> HeldAttempts {
+fn find_held_attempts(layout: &Layout, state: &State, context: Option<&EngineContext>) -> HeldAttempts {
     let attempts = state.open_steps().map(|open| (open.step, open.attempt, None));
     let turns = state.open_turns().map(|(step, attempt, turn)| (step, attempt, Some(turn)));
     let find = |of: (StepId, u32, Option<TurnId>)| {
@@ -248,9 +247,9 @@ fn find_held_attempts(layout: &Layout, state: &State, seat: Option<&Seat>) -> He
             None => layout.processes_folder(&of.0, of.1),
             Some(turn) => layout.turn_processes_folder(&of.0, of.1, turn),
         };
-        let held = match seat {
+        let held = match context {
             None => find_held(&folder),
-            Some(seat) => seat.holder.find_held(&folder),
+            Some(context) => context.holder.find_held(&folder),
         };
         held.map(|held| (of, held))
     };

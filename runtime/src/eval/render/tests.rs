@@ -396,8 +396,8 @@ fn operators_compute_as_before_where_they_are_metered() {
 
 #[test]
 fn only_what_is_read_is_asked_for() {
-    struct Asked(World, std::cell::RefCell<Vec<String>>);
-    impl Values for Asked {
+    struct RecordingValues(World, std::cell::RefCell<Vec<String>>);
+    impl Values for RecordingValues {
         fn output(&self, step: &str) -> Result<Option<String>, String> {
             self.1.borrow_mut().push(step.to_owned());
             self.0.output(step)
@@ -454,7 +454,7 @@ fn only_what_is_read_is_asked_for() {
             self.0.workspace()
         }
     }
-    let world = Asked(world(), std::cell::RefCell::default());
+    let world = RecordingValues(world(), std::cell::RefCell::default());
     let names = std::collections::BTreeSet::from(["topic_finder".to_owned()]);
     let reads = Some(swarmc_plan::Reads::from([(DirectiveKind::Output, names)]));
     let expression = Expression { source: "output.topic_finder[:3]".to_owned(), reads, origin: origin() };

@@ -22,7 +22,7 @@ const INDEX: &str = "index";
 
 /// What is in the first of them.
 #[derive(Serialize, Deserialize)]
-enum Kept {
+enum SavedTree {
     Git(KeptGit),
     Snapshot(Snapshot),
 }
@@ -49,8 +49,8 @@ impl Watches {
     ) -> Option<Watch> {
         let before = serde_json::from_slice(&std::fs::read(kept.join(VERSIONS)).ok()?).ok()?;
         self.watch_since(label, folder, environment, |folder, apart| match before {
-            Kept::Snapshot(snapshot) => Some(Before::Snapshot(snapshot)),
-            Kept::Git(git) => {
+            SavedTree::Snapshot(snapshot) => Some(Before::Snapshot(snapshot)),
+            SavedTree::Git(git) => {
                 let former = (git, kept.join(INDEX));
                 Some(Before::Git(Box::new(Git::reopen_checkout(folder, environment, (&self.scratch, apart), former)?)))
             }
@@ -66,8 +66,8 @@ impl Watch {
     pub(crate) fn keep(&self, kept: &Path) -> io::Result<()> {
         create_private(kept, true)?;
         let versions = match &self.before {
-            Before::Git(git) => serde_json::to_vec(&Kept::Git(git.keep(&kept.join(INDEX))?))?,
-            Before::Snapshot(snapshot) => serde_json::to_vec(&Kept::Snapshot(snapshot.clone()))?,
+            Before::Git(git) => serde_json::to_vec(&SavedTree::Git(git.keep(&kept.join(INDEX))?))?,
+            Before::Snapshot(snapshot) => serde_json::to_vec(&SavedTree::Snapshot(snapshot.clone()))?,
         };
         std::fs::write(kept.join(VERSIONS), versions)
     }

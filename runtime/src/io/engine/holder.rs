@@ -26,8 +26,8 @@ use super::{CallError, Client, Objects, relay};
 use crate::io::control::Control;
 use crate::io::shim::{HeldAttempt, HeldCommand, Living, PASSED, RemoteHolder, RemoteLaunch, SECRET};
 use crate::types::engine::{
-    Fact, Files, Forget, HttpRequest, HttpResponse, Item, NewProcess, Order, Report, Say, Says, Start, Started, Take,
-    UserOrder, Variable,
+    Files, Forget, HttpRequest, HttpResponse, Item, NewProcess, Order, Report, ReportEvent, Say, Says, Start, Started,
+    Take, UserOrder, Variable,
 };
 use stand_in::StandIn;
 
@@ -99,9 +99,9 @@ struct Known {
 struct Process {
     start: u64,
     /// What was reported, where no stand-in takes it.
-    reported: Vec<Fact>,
+    reported: Vec<ReportEvent>,
     /// The stand-in that takes it.
-    stand_in: Option<UnboundedSender<Fact>>,
+    stand_in: Option<UnboundedSender<ReportEvent>>,
     /// What its shim has said of it.
     living: Option<Living>,
     /// Whether it is talked with: then it cannot go on with another driver.
@@ -246,7 +246,7 @@ impl Holder {
     }
 
     fn receive_report(&self, report: Report) {
-        if let Fact::Refused { worker, why } = &report.fact {
+        if let ReportEvent::Refused { worker, why } = &report.fact {
             // It is asked again and again, and people hear of it once.
             if !self.lock().refused.insert((report.of.process.clone(), worker.clone())) {
                 return;
@@ -264,10 +264,10 @@ impl Holder {
         if process.start < start {
             *process = Process::new(start);
         }
-        if let Fact::Lives { host, line } = &report.fact {
+        if let ReportEvent::Lives { host, line } = &report.fact {
             process.living = stand_in::read_living(host, line);
         }
-        process.talks |= matches!(report.fact, Fact::Line(_));
+        process.talks |= matches!(report.fact, ReportEvent::Line(_));
         match &process.stand_in {
             // One that is gone has told the end.
             Some(stand_in) => _ = stand_in.send(report.fact),
@@ -348,7 +348,7 @@ impl Holder {
     }
 
     /// Has the facts of a start go to a stand-in. What has come already is the first of them.
-    fn seat(&self, of: &Started) -> UnboundedReceiver<Fact> {
+    fn seat(&self, of: &Started) -> UnboundedReceiver<ReportEvent> {
         let (tell, facts) = unbounded_channel();
         let mut known = self.lock();
         let process = known.processes.entry(of.process.clone()).or_insert_with(|| Process::new(of.start));

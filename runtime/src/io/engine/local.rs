@@ -154,7 +154,7 @@ fn pass_all(
         orders.fetch_add(1, Ordering::AcqRel);
         match input {
             // Where it does not arrive, the run goes on, as the person sees.
-            Input::Wish(level) => {
+            Input::Stop(level) => {
                 let answer = order(UserOrder::Stop(level == StopLevel::Kill));
                 is_in_vain.fetch_or(answer.is_err(), Ordering::Relaxed);
             }

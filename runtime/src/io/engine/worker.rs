@@ -10,12 +10,12 @@
 //! engine is sent, a worker that starts again sends the same, or goes on behind it; a process is started once, and ends with
 //! its shim; what the engine wants no more is ended.
 
-mod doors;
+mod call_server;
 mod launch;
 mod process;
 mod record;
 mod reports;
-mod trees;
+mod worktrees;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,13 +35,13 @@ use crate::io::home::{Home, Lock, RunFolder, create_private};
 use crate::io::proc_status::host_name;
 use crate::io::process::is_allowed;
 use crate::types::digest::{file_name, format_hex};
-use crate::types::engine::{Ask, Delivery, Offer, Started};
+use crate::types::engine::{Ask, Delivery, QueuedStart, Started};
 use crate::types::error::RunError;
-use doors::Doors;
+use call_server::CallServer;
 use process::Process;
 use record::Record;
 use reports::Pushing;
-use trees::Trees;
+use worktrees::CloneWorktrees;
 
 /// How often Git is at work at once: more would wait for each other at the disk.
 const GITS: usize = 4;
@@ -93,10 +93,10 @@ struct Worker {
     options: WorkerOptions,
     client: Client,
     objects: Objects,
-    trees: Arc<Trees>,
+    trees: Arc<CloneWorktrees>,
     /// Held while Git is at work.
     gits: Semaphore,
-    doors: Rc<Doors>,
+    call_server: Rc<CallServer>,
     /// Its id, and the name of its host.
     id: String,
     host: String,
@@ -192,15 +192,15 @@ async fn serve(options: WorkerOptions) -> Result<(), String> {
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     let environment = credentials.iter().filter(|(name, _)| is_allowed(name)).cloned().collect();
-    let trees = Arc::new(Trees::new(folder.join("trees"), workspace, environment, credentials, &taken));
-    let doors = Rc::new(Doors::new(options.engine.clone(), objects.clone(), &folder));
+    let trees = Arc::new(CloneWorktrees::new(folder.join("trees"), workspace, environment, credentials, &taken));
+    let call_server = Rc::new(CallServer::new(options.engine.clone(), objects.clone(), &folder));
     let worker = Rc::new(Worker {
         options,
         client,
         objects,
         trees,
         gits: Semaphore::new(GITS),
-        doors,
+        call_server,
         id,
         host,
         folder,
@@ -387,7 +387,7 @@ impl Worker {
         }
     }
 
-    fn begin(self: &Rc<Worker>, record: Record, offer: Offer) {
+    fn begin(self: &Rc<Worker>, record: Record, offer: QueuedStart) {
         let process = Rc::new(Process::new(offer.of.clone(), record));
         self.processes.borrow_mut().insert(offer.of.clone(), Rc::clone(&process));
         tokio::task::spawn_local(process.carry(Rc::clone(self), offer));

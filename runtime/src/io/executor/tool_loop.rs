@@ -199,10 +199,10 @@ impl ToolLoop {
         let called = place.services.tools.name(name);
         let schema = self.tools.iter().find(|tool| tool.name == called).map(|tool| tool.parameters.clone());
         let agent = Arc::from(&*self.grant.agent);
-        let wish =
+        let call =
             Box::new(ToolCallRequest { agent, tool: called, arguments: arguments.clone(), schema, of, fixed: false });
         let (reply, heard) = oneshot::channel();
-        place.services.report(Input::Wants { step: job.step.clone(), attempt: job.attempt, wish, reply });
+        place.services.report(Input::Wants { step: job.step.clone(), attempt: job.attempt, call, reply });
         // Where no answer comes any more the attempt is about to be ended.
         await_tool(job, place, heard)?.map_err(|_| Stop::Cancelled)
     }

@@ -50,7 +50,7 @@ pub(crate) struct FileWorkspace {
 
 /// What is known of a folder that was laid out, as a file has it.
 #[derive(Serialize, Deserialize)]
-struct Laid {
+struct SavedLayout {
     inbox: Vec<KeptFile>,
     skill: KeptFile,
     given: replay::Given,
@@ -62,7 +62,7 @@ impl FileWorkspace {
     /// # Errors
     /// It cannot be written: says why.
     pub(crate) fn keep(&self, file: &Path) -> Result<(), String> {
-        let laid = Laid { inbox: self.inbox.clone(), skill: self.skill.clone(), given: self.given.clone() };
+        let laid = SavedLayout { inbox: self.inbox.clone(), skill: self.skill.clone(), given: self.given.clone() };
         let text = serde_json::to_vec(&laid).map_err(|error| error.to_string())?;
         let folder = file.parent().expect("it lies in a folder");
         create_private(folder, true)
@@ -82,7 +82,7 @@ impl FileWorkspace {
     ) -> Result<FileWorkspace, String> {
         let text = std::fs::read(kept).map_err(|error| describe_io_error("read", kept, &error))?;
         let laid = serde_json::from_slice(&text).map_err(|error| format!("`{}`: {error}", kept.display()))?;
-        let Laid { inbox, skill, given } = laid;
+        let SavedLayout { inbox, skill, given } = laid;
         let root = tree::open_root(&file_workspace.folder)
             .map_err(|error| describe_io_error("opened", &file_workspace.folder, &error))?;
         let watch = Watch::start(&root, cancel)?;

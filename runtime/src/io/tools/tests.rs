@@ -10,16 +10,16 @@ use swarmc_plan::{Secret, Transport};
 use super::*;
 
 /// A plan, a folder and what happened.
-struct Scene {
+struct ToolFixture {
     plan: Plan,
     folder: tempfile::TempDir,
     limits: Limits,
     notices: Arc<std::sync::Mutex<Vec<String>>>,
 }
 
-impl Scene {
+impl ToolFixture {
     /// With one server `s`, which misbehaves in this manner.
-    fn new(manner: &str) -> Scene {
+    fn new(manner: &str) -> ToolFixture {
         let folder = tempfile::tempdir().unwrap();
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/src/io/tools/tests/hostile.py");
         let marks = folder.path().join("marks").display().to_string();
@@ -37,7 +37,7 @@ impl Scene {
             ..Plan::default()
         };
         let limits = Limits { start: Duration::from_secs(20), call: Duration::from_secs(20) };
-        Scene { plan, folder, limits, notices: Arc::default() }
+        ToolFixture { plan, folder, limits, notices: Arc::default() }
     }
 
     fn toolbox(&self) -> Toolbox {
@@ -101,7 +101,7 @@ fn names(tools: &[chat::Tool]) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_grant_says_what_is_listed_and_what_may_be_called() {
-    let evaluator = Scene::new("good");
+    let evaluator = ToolFixture::new("good");
     let toolbox = evaluator.toolbox();
     let grant = evaluator.grant(&["file_*", "s.echo"]);
     let listed = toolbox.list(&grant).await.unwrap();
@@ -123,7 +123,7 @@ async fn a_grant_says_what_is_listed_and_what_may_be_called() {
 
 #[tokio::test]
 async fn nothing_starts_before_it_is_needed() {
-    let evaluator = Scene::new("good");
+    let evaluator = ToolFixture::new("good");
     let toolbox = evaluator.toolbox();
     let grant = evaluator.grant(&["file_read", "shell"]);
     assert_eq!(names(&toolbox.list(&grant).await.unwrap()), ["shell", "file_read"]);
@@ -134,7 +134,7 @@ async fn nothing_starts_before_it_is_needed() {
 
 #[tokio::test]
 async fn a_server_gets_a_clean_environment_and_its_secret_comes_back_from_nowhere() {
-    let evaluator = Scene::new("good");
+    let evaluator = ToolFixture::new("good");
     let toolbox = evaluator.toolbox();
     let grant = evaluator.grant(&["s", "shell", "file_read"]);
     let told = toolbox.call(&grant, "s.env", &json!({})).await.unwrap();
@@ -158,7 +158,7 @@ async fn a_server_gets_a_clean_environment_and_its_secret_comes_back_from_nowher
 
 #[tokio::test]
 async fn a_long_result_goes_to_a_file_and_its_beginning_goes_on() {
-    let evaluator = Scene::new("good");
+    let evaluator = ToolFixture::new("good");
     let toolbox = evaluator.toolbox();
     let grant = evaluator.grant(&["s", "file_read"]);
     let told = toolbox.call(&grant, "s.big", &json!({"bytes": 10 * 1024 * 1024})).await.unwrap();
@@ -180,7 +180,7 @@ async fn a_long_result_goes_to_a_file_and_its_beginning_goes_on() {
 
 #[tokio::test]
 async fn a_server_that_dies_is_started_once_more() {
-    let evaluator = Scene::new("good");
+    let evaluator = ToolFixture::new("good");
     let toolbox = evaluator.toolbox();
     let grant = evaluator.grant(&["s"]);
     let died = toolbox.call(&grant, "s.die", &json!({})).await.unwrap_err();
@@ -215,7 +215,7 @@ async fn a_server_that_cannot_start_says_why() {
         ("endless", "tool server `s` did not start: it sent a message of more than 16 MiB"),
         ("nonsense", "tool server `s` did not start: "),
     ] {
-        let evaluator = Scene::new(manner);
+        let evaluator = ToolFixture::new(manner);
         let toolbox = evaluator.toolbox();
         let before = Instant::now();
         let fault = toolbox.list(&evaluator.grant(&["s"])).await.unwrap_err();
@@ -228,7 +228,7 @@ async fn a_server_that_cannot_start_says_why() {
         toolbox.close().await;
         assert!(evaluator.is_quiet(), "{manner}");
     }
-    let mut evaluator = Scene::new("x");
+    let mut evaluator = ToolFixture::new("x");
     evaluator.plan.tool_servers[0].transport = Transport::Exec(vec!["no-such-program".to_owned()]);
     let fault = evaluator.toolbox().list(&evaluator.grant(&["s"])).await.unwrap_err();
     assert!(fault.message.starts_with("tool server `s` did not start: `no-such-program`: not found"), "{fault:?}");
@@ -239,7 +239,7 @@ async fn a_server_that_cannot_start_says_why() {
 
 #[tokio::test]
 async fn a_server_that_hangs_times_out() {
-    let mut evaluator = Scene::new("silent");
+    let mut evaluator = ToolFixture::new("silent");
     evaluator.limits.start = Duration::from_secs(2);
     let toolbox = evaluator.toolbox();
     let before = Instant::now();
@@ -252,14 +252,14 @@ async fn a_server_that_hangs_times_out() {
     // It is gone with what it had started, before any code closes the toolbox.
     assert!(evaluator.is_quiet());
 
-    let mut evaluator = Scene::new("mute");
+    let mut evaluator = ToolFixture::new("mute");
     evaluator.limits.start = Duration::from_secs(5);
     let toolbox = evaluator.toolbox();
     let fault = toolbox.list(&evaluator.grant(&["s"])).await.unwrap_err();
     assert!(fault.transient && fault.message.contains("did not list its tools in 5 seconds"), "{fault:?}");
     toolbox.close().await;
 
-    let mut evaluator = Scene::new("good");
+    let mut evaluator = ToolFixture::new("good");
     evaluator.limits.call = Duration::from_secs(3);
     let toolbox = evaluator.toolbox();
     let grant = evaluator.grant(&["s"]);
@@ -280,7 +280,7 @@ async fn a_server_that_hangs_times_out() {
 
 #[tokio::test]
 async fn of_too_many_tools_the_first_are_offered_and_people_are_told() {
-    let evaluator = Scene::new("many");
+    let evaluator = ToolFixture::new("many");
     let toolbox = evaluator.toolbox();
     let listed = toolbox.list(&evaluator.grant(&["s"])).await.unwrap();
     assert_eq!((listed.len(), listed[127].name.as_str()), (128, "s.tool_127"));
@@ -292,7 +292,7 @@ async fn of_too_many_tools_the_first_are_offered_and_people_are_told() {
     assert_eq!(names(&toolbox.list(&evaluator.grant(&["s.tool_499"])).await.unwrap()), ["s.tool_499"]);
     toolbox.close().await;
 
-    let evaluator = Scene::new("pages");
+    let evaluator = ToolFixture::new("pages");
     let toolbox = evaluator.toolbox();
     let before = Instant::now();
     assert_eq!(toolbox.list(&evaluator.grant(&["s"])).await.unwrap().len(), 100);
@@ -303,7 +303,7 @@ async fn of_too_many_tools_the_first_are_offered_and_people_are_told() {
 
 #[tokio::test]
 async fn what_a_server_says_of_its_tools_is_made_harmless() {
-    let evaluator = Scene::new("odd");
+    let evaluator = ToolFixture::new("odd");
     let toolbox = evaluator.toolbox();
     let listed = toolbox.list(&evaluator.grant(&["s"])).await.unwrap();
     assert_eq!(names(&listed), ["s.good", "s.long"]);
@@ -317,7 +317,7 @@ async fn what_a_server_says_of_its_tools_is_made_harmless() {
 #[tokio::test]
 async fn a_server_that_greets_or_will_not_go_is_borne_with() {
     for manner in ["greets", "stubborn"] {
-        let evaluator = Scene::new(manner);
+        let evaluator = ToolFixture::new(manner);
         let toolbox = evaluator.toolbox();
         let grant = evaluator.grant(&["s"]);
         assert_eq!(toolbox.call(&grant, "s.echo", &json!({"text": "hi"})).await.unwrap(), "hi");
@@ -331,7 +331,7 @@ async fn a_server_that_greets_or_will_not_go_is_borne_with() {
 
 #[tokio::test]
 async fn a_toolbox_that_is_not_closed_leaves_nothing_behind() {
-    let evaluator = Scene::new("stubborn");
+    let evaluator = ToolFixture::new("stubborn");
     let toolbox = evaluator.toolbox();
     toolbox.call(&evaluator.grant(&["s"]), "s.echo", &json!({"text": "hi"})).await.unwrap();
     drop(toolbox);
@@ -340,7 +340,7 @@ async fn a_toolbox_that_is_not_closed_leaves_nothing_behind() {
 
 #[tokio::test]
 async fn an_abandoned_call_is_ended() {
-    let evaluator = Scene::new("good");
+    let evaluator = ToolFixture::new("good");
     let toolbox = evaluator.toolbox();
     let grant = evaluator.grant(&["shell"]);
     let line = json!({"command": "echo start $$ >> marks; sleep 300 & echo start $! >> marks; wait"});
@@ -355,7 +355,7 @@ async fn an_abandoned_call_is_ended() {
 
 #[test]
 fn the_policy_and_the_permissions_say_who_is_asked() {
-    let mut evaluator = Scene::new("good");
+    let mut evaluator = ToolFixture::new("good");
     let policy = [
         ("shell", Approval::Human),
         ("s.die", Approval::Coordinator),
@@ -383,7 +383,7 @@ fn the_policy_and_the_permissions_say_who_is_asked() {
 
 #[test]
 fn a_helper_gets_what_it_asks_for_and_never_more_than_who_asks_has() {
-    let mut plan = Scene::new("plain").plan;
+    let mut plan = ToolFixture::new("plain").plan;
     let server = plan.tool_servers[0].clone();
     plan.tool_servers.extend(["lib", "lib.web"].map(|name| ToolServer { name: name.to_owned(), ..server.clone() }));
     let check = |allowed: &[&str], skills: &[&str], expected: &[&str]| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{BESIDE, Cell, Down, Grid, Layout, Link, Point, Rect, Size, What, Wire};
+use super::{BESIDE, Cell, CellKind, Down, Grid, Layout, Link, Point, Rect, Size, Wire};
 
 /// Sweeps down and up.
 const SWEEPS: usize = 8;
@@ -52,7 +52,7 @@ fn align_cells(grid: &Grid, x: &mut [f64]) {
     for row in grid.rows.iter().skip(1) {
         for (place, &cell) in row.iter().enumerate() {
             let here = &grid.cells[cell];
-            let near = if here.what == What::Box { NUDGE } else { 3.0 * NUDGE };
+            let near = if here.kind == CellKind::Box { NUDGE } else { 3.0 * NUDGE };
             let wishes = grid.up[cell].iter().map(|up| x[*up] + grid.cells[*up].axis - here.axis);
             let Some(wish) = wishes.min_by(|a, b| (a - x[cell]).abs().total_cmp(&(b - x[cell]).abs())) else {
                 continue;
@@ -69,9 +69,9 @@ fn align_cells(grid: &Grid, x: &mut [f64]) {
 
 /// How far the middles of neighbours are apart at least.
 fn min_distance(a: &Cell, b: &Cell) -> f64 {
-    let gap = match (a.what, b.what) {
-        (What::Box, What::Box) => BESIDE,
-        (What::Bend, What::Bend) => 12.0,
+    let gap = match (a.kind, b.kind) {
+        (CellKind::Box, CellKind::Box) => BESIDE,
+        (CellKind::Bend, CellKind::Bend) => 12.0,
         _ => 16.0,
     };
     (a.size.width + b.size.width) / 2.0 + gap
@@ -99,9 +99,9 @@ fn settle_row(grid: &Grid, row: usize, packed: &[f64], x: &mut [f64], (up, down)
         let sides = [(up, &grid.up[cell]), (down, &grid.down[cell])];
         for other in sides.into_iter().filter(|(on, _)| *on).flat_map(|(_, joined)| joined) {
             // Lines that pass are kept straight before all else.
-            let straight = match (grid.cells[cell].what, grid.cells[*other].what) {
-                (What::Box, What::Box) => 2.0,
-                (What::Box, _) | (_, What::Box) => 1.0,
+            let straight = match (grid.cells[cell].kind, grid.cells[*other].kind) {
+                (CellKind::Box, CellKind::Box) => 2.0,
+                (CellKind::Box, _) | (_, CellKind::Box) => 1.0,
                 _ => 16.0,
             };
             weight += straight;
@@ -159,7 +159,7 @@ pub(super) fn build_layout(
         // A route has at least the two boxes.
         for cell in &route[1..route.len() - 1] {
             let (top, bottom) = rows[grid.cells[*cell].row];
-            if grid.cells[*cell].what == What::Label {
+            if grid.cells[*cell].kind == CellKind::Label {
                 let size = grid.cells[*cell].size;
                 let at = Point { x: x[*cell] - size.width / 2.0, y: (top + bottom - size.height) / 2.0 };
                 wire.label = Some(Rect { at, size });
@@ -212,8 +212,8 @@ fn row_extents(grid: &Grid, x: &[f64]) -> Vec<(f64, f64)> {
     let mut before: Option<&Vec<usize>> = None;
     for row in &grid.rows {
         let is_label = |row: &Vec<usize>| {
-            row.iter().all(|cell| grid.cells[*cell].what != What::Box)
-                && row.iter().any(|cell| grid.cells[*cell].what == What::Label)
+            row.iter().all(|cell| grid.cells[*cell].kind != CellKind::Box)
+                && row.iter().any(|cell| grid.cells[*cell].kind == CellKind::Label)
         };
         let top = before.map_or(0.0, |before| {
             let joined = row.iter().flat_map(|cell| grid.up[*cell].iter().map(|up| (x[*up] - x[*cell]).abs()));

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::offer::{closed_object, text_schema};
 use super::read::{Step, check_length, check_size};
 use super::team::{WHY_CHARS, names_schema};
+use super::turn_options::{closed_object, text_schema};
 use super::{ActionSpec, Need, RECEIVER_CHARS, RawAction};
 use crate::types::team::{Dropped, TeamOp};
 

@@ -3,8 +3,8 @@
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::offer::is_own_tool;
 use super::team::check_ident;
+use super::turn_options::is_own_tool;
 use super::{
     ACTIONS, ANSWER_BYTES, IDLE, MessageType, NESTING, PARAMS_BYTES, PAYLOAD_BYTES, RECEIVER_CHARS, RawAction, SKILLS,
     SKILLS_BYTES, TOOL_CALL, TOOL_CHARS, TeamPart,

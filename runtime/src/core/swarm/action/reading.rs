@@ -1,7 +1,7 @@
 //! The actions by which an agent of a team reads what others did.
 
 use super::merge::{find_name, name_or_null};
-use super::offer::text_schema;
+use super::turn_options::text_schema;
 use super::{ActionSpec, Need, RECEIVER_CHARS, RawAction};
 use crate::types::team::{TeamOp, TeamReading};
 

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use swarmc_plan::PlanItem;
 
 use super::merge::{find_name, name_or_null};
-use super::offer::{Offer, closed_object, text_schema};
 use super::read::{Step, check_length, check_size, quote_word};
+use super::turn_options::{TurnOptions, closed_object, text_schema};
 use super::{ActionSpec, Fields, Need, PAYLOAD_BYTES, RawAction};
 use crate::core::swarm::plan::{OPS, OPS_BYTES};
 use crate::types::event::Content;
@@ -76,9 +76,9 @@ pub(super) const SPAWN_AGENT: ActionSpec = ActionSpec {
     does: "Add an agent to the team, with a task and items of the plan; `replaces` names an ended agent whose items it takes, `worktree` where it works.",
     json: r#"{"action": "spawn_agent", "plays": "AGENT", "name": "NAME", "task": "...", "items": ["api"], "replaces": null, "worktree": null}"#,
     needs: Need::Spawns,
-    forms: |offer| {
+    forms: |options| {
         vec![vec![
-            ("plays", json!({ "type": "string", "description": "What it plays.", "enum": offer.spawns })),
+            ("plays", json!({ "type": "string", "description": "What it plays.", "enum": options.spawns })),
             ("name", name_or_null("Its name.")),
             ("task", text_schema("What it is to do.", LONG_CHARS)),
             ("items", names_schema("The items of the plan that it owns.")),
@@ -206,7 +206,7 @@ pub(super) const CHANNEL_SEND: ActionSpec = ActionSpec {
     does: "Write to everybody in a channel of yours.",
     json: r#"{"action": "channel_send", "channel": "NAME", "message": "..."}"#,
     needs: Need::Channels,
-    forms: |offer| vec![vec![channel_schema(offer), message_schema()]],
+    forms: |options| vec![vec![channel_schema(options), message_schema()]],
     read: |step| {
         let channel = Some(step.ident_field("channel")?.into());
         Ok(RawAction::Operate(TeamOp::Post { channel, message: read_message(step)? }))
@@ -218,7 +218,7 @@ pub(super) const CHANNEL_JOIN: ActionSpec = ActionSpec {
     does: "Take part in an open channel.",
     json: r#"{"action": "channel_join", "channel": "NAME"}"#,
     needs: Need::Channels,
-    forms: |offer| vec![vec![channel_schema(offer)]],
+    forms: |options| vec![vec![channel_schema(options)]],
     read: |step| Ok(RawAction::Operate(TeamOp::JoinChannel { channel: step.ident_field("channel")?.into() })),
 };
 
@@ -227,7 +227,7 @@ pub(super) const CHANNEL_LEAVE: ActionSpec = ActionSpec {
     does: "Take part in a channel no longer.",
     json: r#"{"action": "channel_leave", "channel": "NAME"}"#,
     needs: Need::Channels,
-    forms: |offer| vec![vec![channel_schema(offer)]],
+    forms: |options| vec![vec![channel_schema(options)]],
     read: |step| Ok(RawAction::Operate(TeamOp::LeaveChannel { channel: step.ident_field("channel")?.into() })),
 };
 
@@ -243,8 +243,8 @@ fn message_schema() -> (&'static str, Value) {
     ("message", text_schema("What you say.", super::MESSAGE_CHARS))
 }
 
-fn channel_schema(offer: &Offer<'_>) -> (&'static str, Value) {
-    ("channel", json!({ "type": "string", "description": "The channel.", "enum": offer.channels }))
+fn channel_schema(options: &TurnOptions<'_>) -> (&'static str, Value) {
+    ("channel", json!({ "type": "string", "description": "The channel.", "enum": options.channels }))
 }
 
 pub(super) fn names_schema(what: &str) -> Value {

@@ -229,12 +229,20 @@ fn one_tool_is_called_in_a_turn() {
 #[test]
 fn only_what_an_agent_may_do_is_offered() {
     let tools = [tool("web.search"), tool("shell"), tool("idle")];
-    let names = |offer: &Offer<'_>| super::list_tools(offer).into_iter().map(|tool| tool.name).collect::<Vec<_>>();
-    let offer =
-        Offer { tools: &tools, receivers: &["mitaka"], help: true, part: TeamPart::None, spawns: &[], channels: &[] };
+    let names =
+        |options: &TurnOptions<'_>| super::list_tools(options).into_iter().map(|tool| tool.name).collect::<Vec<_>>();
+    let options = TurnOptions {
+        tools: &tools,
+        receivers: &["mitaka"],
+        help: true,
+        part: TeamPart::None,
+        spawns: &[],
+        channels: &[],
+    };
     let all = ["web.search", "shell", "publish_data", "send_message", "request_help", "done", "idle"];
-    assert_eq!(names(&offer), all);
-    let nothing = Offer { tools: &[], receivers: &[], help: false, part: TeamPart::None, spawns: &[], channels: &[] };
+    assert_eq!(names(&options), all);
+    let nothing =
+        TurnOptions { tools: &[], receivers: &[], help: false, part: TeamPart::None, spawns: &[], channels: &[] };
     assert_eq!(names(&nothing), ["publish_data", "done", "idle"]);
 }
 
@@ -247,7 +255,7 @@ fn a_step_held_to_the_schema_is_an_action() {
         description: String::new(),
         parameters: json!({ "type": "object", "additionalProperties": true }),
     });
-    let offer = Offer {
+    let options = TurnOptions {
         tools: &tools,
         receivers: &["mitaka", "takao"],
         help: true,
@@ -255,7 +263,7 @@ fn a_step_held_to_the_schema_is_an_action() {
         spawns: &[],
         channels: &[],
     };
-    let schema = step_schema(&offer);
+    let schema = step_schema(&options);
     let validator = jsonschema::validator_for(&schema).unwrap();
     let check = |step: Value, expected: Option<&str>| {
         let step = json!({ "step": step });
@@ -292,7 +300,7 @@ fn the_schema_of_a_step_is_one_that_strict_modes_take() {
     tools.push(Tool { name: "odd".into(), description: String::new(), parameters: odd });
     for count in [0, 6, 500] {
         tools.extend((tools.len()..count).map(|number| tool(&format!("t{number}"))));
-        let offer = Offer {
+        let options = TurnOptions {
             tools: &tools[..count],
             receivers: &["mitaka"],
             help: true,
@@ -300,7 +308,7 @@ fn the_schema_of_a_step_is_one_that_strict_modes_take() {
             spawns: &[],
             channels: &[],
         };
-        let schema = step_schema(&offer);
+        let schema = step_schema(&options);
         assert_eq!(schema["type"], "object");
         let mut waiting = vec![&schema];
         while let Some(part) = waiting.pop() {

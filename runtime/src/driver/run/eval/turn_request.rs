@@ -259,14 +259,14 @@ impl<'a> Evaluator<'a> {
         let can_send = agent.sent < swarm.rules.limits.messages;
         let channels: Vec<&str> = channels.iter().map(|(name, ..)| *name).collect();
         let receivers = if can_send { receivers.as_slice() } else { &[] };
-        let offer = action::Offer { tools, receivers, help, part, spawns, channels: &channels };
+        let options = action::TurnOptions { tools, receivers, help, part, spawns, channels: &channels };
         Ok(match protocol {
-            Protocol::Native => ModelRequest { tools: action::list_tools(&offer), ..ModelRequest::new(prompt) },
+            Protocol::Native => ModelRequest { tools: action::list_tools(&options), ..ModelRequest::new(prompt) },
             Protocol::Program if view.team.is_some() => {
-                ModelRequest { tools: action::list_operations(&offer), is_json: true, ..ModelRequest::new(prompt) }
+                ModelRequest { tools: action::list_operations(&options), is_json: true, ..ModelRequest::new(prompt) }
             }
             Protocol::Json | Protocol::Program => {
-                ModelRequest { schema: Some(action::step_schema(&offer)), is_json: true, ..ModelRequest::new(prompt) }
+                ModelRequest { schema: Some(action::step_schema(&options)), is_json: true, ..ModelRequest::new(prompt) }
             }
         })
     }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{Holder, Outgoing};
 use crate::io::shim::{EndCause, Exit, FromRunner, FromShim, Living, Spool, create_spools};
-use crate::types::engine::{Fact, Patch, Say, Started};
+use crate::types::engine::{Patch, ReportEvent, Say, Started};
 
 /// One process, to its runner.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl StandIn {
     }
 
     /// Passes lines on between runner and worker, until the process or the runner ends.
-    pub(super) async fn run(self, holder: Arc<Holder>, of: Started, mut facts: UnboundedReceiver<Fact>) {
+    pub(super) async fn run(self, holder: Arc<Holder>, of: Started, mut facts: UnboundedReceiver<ReportEvent>) {
         let StandIn { folder, stream, seen, rejoins } = self;
         let Ok((reader, writer)) = split(stream) else { return };
         let spools = match create_spools(&folder) {
@@ -101,13 +101,13 @@ impl Told {
     }
 
     /// Takes what was reported before the runner came; none where there is nothing more to pass on.
-    async fn catch_up(&mut self, fact: Fact) -> Option<()> {
+    async fn catch_up(&mut self, fact: ReportEvent) -> Option<()> {
         match fact {
-            Fact::Lives { host, line } => {
+            ReportEvent::Lives { host, line } => {
                 self.living = read_living(&host, &line);
                 Some(())
             }
-            Fact::Output { stream, bytes } => self.write(stream, bytes).await,
+            ReportEvent::Output { stream, bytes } => self.write(stream, bytes).await,
             fact => self.pass(fact).await,
         }
     }
@@ -134,24 +134,24 @@ impl Told {
     }
 
     /// Passes a fact on; none where nothing follows it.
-    async fn pass(&mut self, fact: Fact) -> Option<()> {
+    async fn pass(&mut self, fact: ReportEvent) -> Option<()> {
         match fact {
-            Fact::Lives { host, line } => {
+            ReportEvent::Lives { host, line } => {
                 self.living = read_living(&host, &line);
                 self.begin().await?;
             }
-            Fact::Output { stream, bytes } => {
+            ReportEvent::Output { stream, bytes } => {
                 self.begin().await?;
                 self.write(stream, bytes).await?;
                 let came = self.came();
                 tell(&mut self.writer, &FromShim::Came(came)).await.ok()?;
             }
-            Fact::Line(line) => {
+            ReportEvent::Line(line) => {
                 if let Ok(line @ FromShim::Heard { .. }) = serde_json::from_str(&line) {
                     tell(&mut self.writer, &line).await.ok()?;
                 }
             }
-            Fact::Ended { line, patch } => {
+            ReportEvent::Ended { line, patch } => {
                 let exit: Exit = match serde_json::from_str(&line) {
                     Ok(FromShim::Ended(exit)) => Exit { came: self.came(), boot: None, ..exit },
                     _ => ended(EndCause::Lost, self.came()),
@@ -166,12 +166,12 @@ impl Told {
                 let _ = tell(&mut self.writer, &FromShim::Ended(exit)).await;
                 return None;
             }
-            Fact::Lost => {
+            ReportEvent::Lost => {
                 let came = self.came();
                 let _ = tell(&mut self.writer, &FromShim::Ended(ended(EndCause::Lost, came))).await;
                 return None;
             }
-            Fact::Refused { .. } => {}
+            ReportEvent::Refused { .. } => {}
         }
         Some(())
     }

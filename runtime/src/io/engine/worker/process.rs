@@ -16,12 +16,12 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use super::Worker;
-use super::doors::Addresses;
+use super::call_server::Addresses;
 use super::launch::{build_environment, check_program, find_directory, find_secret};
 use super::record::{Lines, Place, Record, Reported};
 use crate::io::home::create_private;
 use crate::io::shim::{HeldCommand, Relay, Said, describe_refusal, find_relay, read_line};
-use crate::types::engine::{Fact, Offer, Order, Patch, Report, Started, Variable};
+use crate::types::engine::{Order, Patch, QueuedStart, Report, ReportEvent, Started, Variable};
 
 /// The reports of a process that wait for the engine, beyond which nothing more is read of it.
 const ROOM: usize = 8;
@@ -81,7 +81,7 @@ impl Process {
     }
 
     /// Carries it out to its end, and forgets it.
-    pub(super) async fn carry(self: Rc<Process>, worker: Rc<Worker>, offer: Offer) {
+    pub(super) async fn carry(self: Rc<Process>, worker: Rc<Worker>, offer: QueuedStart) {
         let outcome = self.carry_out(&worker, offer).await;
         if let Some(number) = self.record.place().and_then(|place| place.tree) {
             worker.trees.release(number);
@@ -91,7 +91,7 @@ impl Process {
             Ok(()) => self.record.close(),
             Err(_) => self.record.remove(),
         }
-        worker.doors.forget(&self.of);
+        worker.call_server.forget(&self.of);
         worker.processes.borrow_mut().remove(&self.of);
         match outcome {
             // That was told when it was dropped.
@@ -102,15 +102,15 @@ impl Process {
         worker.changed.notify_one();
     }
 
-    async fn carry_out(&self, worker: &Rc<Worker>, offer: Offer) -> Result<(), Stopped> {
-        let ends = |(report, _): &(Report, [u64; 2])| matches!(report.fact, Fact::Ended { .. });
+    async fn carry_out(&self, worker: &Rc<Worker>, offer: QueuedStart) -> Result<(), Stopped> {
+        let ends = |(report, _): &(Report, [u64; 2])| matches!(report.fact, ReportEvent::Ended { .. });
         if !self.reports.borrow().waiting.iter().any(ends) {
             let order = match worker.objects.unpack(offer.order).await {
                 Ok(order) => serde_json::from_slice::<Order>(&order).map_err(|error| error.to_string()),
                 Err(problem) => Err(problem),
             };
             let order = order.map_err(|problem| Stopped::Refused(format!("its order cannot be read: {problem}")))?;
-            let addresses = worker.doors.admit(&self.of, &order).map_err(Stopped::Refused)?;
+            let addresses = worker.call_server.admit(&self.of, &order).map_err(Stopped::Refused)?;
             let order = localize_order(order, &addresses);
             let relay = self.find_or_start(worker, &order).await?;
             self.follow(worker, (&order, &addresses), relay).await?;
@@ -214,7 +214,7 @@ impl Process {
             Ok(patch) => (ended, patch),
             Err(problem) => (describe_refusal(&problem), None),
         };
-        self.add(Fact::Ended { line, patch }, read);
+        self.add(ReportEvent::Ended { line, patch }, read);
         Ok(())
     }
 
@@ -252,7 +252,7 @@ impl Process {
                     true => continue,
                     false => worker.objects.pack(bytes).await.map_err(Stopped::Refused)?,
                 };
-                self.add(Fact::Output { stream, bytes }, relay.read());
+                self.add(ReportEvent::Output { stream, bytes }, relay.read());
                 worker.report(&self.of);
                 has_new = true;
             }
@@ -281,11 +281,11 @@ impl Process {
                         idle = later(now, order.idle_ms.filter(|_| !order.talks));
                         // A driver that knows it already takes no second one for a start.
                         if !std::mem::replace(&mut self.reports.borrow_mut().lives, true) {
-                            self.add(Fact::Lives { host: worker.host.clone(), line }, relay.read());
+                            self.add(ReportEvent::Lives { host: worker.host.clone(), line }, relay.read());
                         }
                     }
                     Said::Came => {}
-                    Said::Line(line) => self.add(Fact::Line(line), relay.read()),
+                    Said::Line(line) => self.add(ReportEvent::Line(line), relay.read()),
                     Said::Ended(line) => ended = Some(line),
                 },
                 () = self.wake.notified() => {}
@@ -330,7 +330,7 @@ impl Process {
     }
 
     /// Adds a report, after which so many bytes of both streams are reported.
-    fn add(&self, fact: Fact, read: [u64; 2]) {
+    fn add(&self, fact: ReportEvent, read: [u64; 2]) {
         let mut reports = self.reports.borrow_mut();
         reports.number += 1;
         let report = Report { of: self.of.clone(), number: reports.number, fact };

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::io::home::create_private;
 use crate::types::digest::digest_bytes;
-use crate::types::engine::{Bytes, Offer, Report, Started};
+use crate::types::engine::{Bytes, QueuedStart, Report, Started};
 
 /// What says that a process has ended, and is reported.
 const OVER: &str = "over";
@@ -87,7 +87,7 @@ impl Record {
     }
 
     /// Those that a former worker has left in the folder of a pool, and their offers. What was not begun in full goes.
-    pub(super) fn list(pool: &Path) -> Vec<(Record, Offer)> {
+    pub(super) fn list(pool: &Path) -> Vec<(Record, QueuedStart)> {
         let names = crate::io::home::list_folder_names(pool).unwrap_or_default();
         let names =
             names.into_iter().filter(|name| name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit()));
@@ -107,7 +107,7 @@ impl Record {
     ///
     /// # Errors
     /// It cannot be written.
-    pub(super) fn create(&self, offer: &Offer) -> Result<(), String> {
+    pub(super) fn create(&self, offer: &QueuedStart) -> Result<(), String> {
         self.remove();
         create_private(&self.folder, true).map_err(|error| self.describe(&error))?;
         self.write("order.json", offer)

@@ -8,7 +8,7 @@ use super::Worker;
 use super::process::Process;
 use super::record::Reported;
 use crate::io::engine::CallError;
-use crate::types::engine::{Fact, Report, Started};
+use crate::types::engine::{Report, ReportEvent, Started};
 
 /// The reports of a push at most.
 const MOST: usize = 256;
@@ -130,7 +130,7 @@ impl Process {
         let written = Reported {
             number,
             read: read.unwrap_or(reports.written.read),
-            lives: reports.written.lives || sent.iter().any(|report| matches!(report.fact, Fact::Lives { .. })),
+            lives: reports.written.lives || sent.iter().any(|report| matches!(report.fact, ReportEvent::Lives { .. })),
             pending: sent.to_vec(),
         };
         self.record.write_reported(&written)?;

@@ -262,10 +262,10 @@ impl Service {
             return self.perform(errand, poller);
         }
         let agent = Arc::from(&*self.grant.agent);
-        let wish = Box::new(ToolCallRequest { agent, tool: tool.to_owned(), arguments, schema: None, of, fixed: true });
+        let call = Box::new(ToolCallRequest { agent, tool: tool.to_owned(), arguments, schema: None, of, fixed: true });
         let (reply, heard) = oneshot::channel();
         let (step, attempt) = (self.step.clone(), self.attempt);
-        poller.services.report(Input::Wants { step, attempt, wish, reply });
+        poller.services.report(Input::Wants { step, attempt, call, reply });
         self.asking.push((heard, errand));
         // The receiver is to be polled once, so that the answer wakes this turn.
         poller.context.waker().wake_by_ref();

@@ -82,10 +82,10 @@ impl Asker {
             return (shown, None);
         }
         let agent = Arc::clone(&self.agent);
-        let wish = ToolCallRequest { agent, tool, arguments: describe_request(request), schema: None, of, fixed: true };
+        let call = ToolCallRequest { agent, tool, arguments: describe_request(request), schema: None, of, fixed: true };
         let (reply, heard) = oneshot::channel();
         let (step, attempt) = (self.step.clone(), self.attempt);
-        services.report(Input::Wants { step, attempt, wish: Box::new(wish), reply });
+        services.report(Input::Wants { step, attempt, call: Box::new(call), reply });
         (shown, Some(Pending { heard, options, responder }))
     }
 }

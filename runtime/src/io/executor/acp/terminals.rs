@@ -254,9 +254,9 @@ impl Terminals {
         self.request_stop(StopLevel::Stop);
     }
 
-    fn request_stop(&self, wish: StopLevel) {
-        self.open.values().for_each(|terminal| terminal.cancel.request_stop(wish));
-        self.ending.iter().filter_map(Weak::upgrade).for_each(|ending| ending.request_stop(wish));
+    fn request_stop(&self, level: StopLevel) {
+        self.open.values().for_each(|terminal| terminal.cancel.request_stop(level));
+        self.ending.iter().filter_map(Weak::upgrade).for_each(|ending| ending.request_stop(level));
     }
 
     /// Ends all of them, and waits for that; `is_urgent` says whether they are to be ended at once.

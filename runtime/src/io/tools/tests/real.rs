@@ -18,8 +18,8 @@ fn programs() -> PathBuf {
 }
 
 /// A setup whose server is the one of these words.
-fn evaluator(words: &[&str]) -> Scene {
-    let mut evaluator = Scene::new("good");
+fn evaluator(words: &[&str]) -> ToolFixture {
+    let mut evaluator = ToolFixture::new("good");
     let program = programs().join(words[0]).display().to_string();
     let argv = std::iter::once(program).chain(words[1..].iter().map(|word| (*word).to_owned())).collect();
     evaluator.plan.tool_servers[0].transport = Transport::Exec(argv);
@@ -106,7 +106,7 @@ impl Drop for Listening {
 #[tokio::test]
 async fn a_server_over_http_is_reached_by_its_address() {
     let listening = Listening::start();
-    let mut evaluator = Scene::new("good");
+    let mut evaluator = ToolFixture::new("good");
     evaluator.plan.tool_servers[0].transport = Transport::Url(format!("http://127.0.0.1:{}/mcp", listening.1));
     evaluator.plan.tool_servers[0].auth = Some("TOKEN".to_owned());
     let toolbox = evaluator.toolbox();
@@ -123,7 +123,7 @@ async fn a_server_over_http_is_reached_by_its_address() {
 
 #[tokio::test]
 async fn an_address_without_a_server_fails_at_once() {
-    let mut evaluator = Scene::new("good");
+    let mut evaluator = ToolFixture::new("good");
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     evaluator.plan.tool_servers[0].transport = Transport::Url(format!("http://127.0.0.1:{port}/mcp"));
     let toolbox = evaluator.toolbox();

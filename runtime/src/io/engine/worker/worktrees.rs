@@ -30,7 +30,7 @@ const PLAIN: [&str; 8] = ["HEAD", "ORIG_HEAD", "COMMIT_EDITMSG", "commondir", "g
 
 /// The working trees of a worker.
 #[derive(Debug)]
-pub(super) struct Trees {
+pub(super) struct CloneWorktrees {
     folder: PathBuf,
     /// The clone; none where the worker has none.
     workspace: Option<PathBuf>,
@@ -83,7 +83,7 @@ pub(super) struct Changes {
     pub paths: Vec<String>,
 }
 
-impl Trees {
+impl CloneWorktrees {
     /// Those in `folder`, without those that processes have already.
     pub(super) fn new(
         folder: PathBuf,
@@ -91,12 +91,18 @@ impl Trees {
         environment: Vec<(OsString, OsString)>,
         credentials: Vec<(OsString, OsString)>,
         taken: &BTreeSet<u32>,
-    ) -> Trees {
+    ) -> CloneWorktrees {
         let found = list_folder_names(&folder).unwrap_or_default();
         let found: Vec<u32> = found.iter().filter_map(|name| name.parse().ok()).collect();
         let next = found.iter().chain(taken).max().map_or(0, |last| last.saturating_add(1));
-        let trees =
-            Trees { folder, workspace, environment, credentials, state: Mutex::default(), making: Mutex::default() };
+        let trees = CloneWorktrees {
+            folder,
+            workspace,
+            environment,
+            credentials,
+            state: Mutex::default(),
+            making: Mutex::default(),
+        };
         let free = found.into_iter().filter(|number| !taken.contains(number)).collect();
         *trees.lock() = State { free, next, ..State::default() };
         trees
@@ -421,7 +427,7 @@ mod tests {
     /// A clone with a commit, and the trees of a worker that has it.
     struct Place {
         folder: tempfile::TempDir,
-        trees: Trees,
+        trees: CloneWorktrees,
         files: Files,
     }
 
@@ -447,7 +453,7 @@ mod tests {
             let path = format!("{}:{}", folder.path().join("bin").display(), std::env::var("PATH").unwrap());
             let environment = vec![("PATH".into(), path.into())];
             let places = (folder.path().join("trees"), Some(clone));
-            let trees = Trees::new(places.0, places.1, environment.clone(), environment, &BTreeSet::new());
+            let trees = CloneWorktrees::new(places.0, places.1, environment.clone(), environment, &BTreeSet::new());
             let commit = run("cd clone && git rev-parse HEAD");
             Place { folder, trees, files: Files { commit: Some(commit), patches: Vec::new() } }
         }

@@ -47,8 +47,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long nothing is accepted where the system has no file for one more connection.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The doors of a worker. They open with the first process that needs them.
-pub(super) struct Doors {
+/// The socket and the port of a worker on which its processes call their runs. They open with the first process that needs
+/// them.
+pub(super) struct CallServer {
     engine: String,
     objects: Objects,
     socket: PathBuf,
@@ -79,7 +80,7 @@ impl Addresses {
     }
 }
 
-/// Doors that are open.
+/// CallServer that are open.
 struct Open {
     client: Client,
     port: u16,
@@ -92,9 +93,9 @@ impl Drop for Open {
     }
 }
 
-impl Doors {
-    pub(super) fn new(engine: String, objects: Objects, folder: &std::path::Path) -> Doors {
-        Doors {
+impl CallServer {
+    pub(super) fn new(engine: String, objects: Objects, folder: &std::path::Path) -> CallServer {
+        CallServer {
             engine,
             objects,
             socket: folder.join("agents.sock"),
@@ -108,7 +109,7 @@ impl Doors {
     ///
     /// # Errors
     /// The socket or the port cannot be opened.
-    pub(super) fn admit(self: &Rc<Doors>, of: &Started, order: &Order) -> Result<Addresses, String> {
+    pub(super) fn admit(self: &Rc<CallServer>, of: &Started, order: &Order) -> Result<Addresses, String> {
         let find = |wanted: &str| {
             order.environment.iter().rev().find_map(|(name, variable)| match variable {
                 Variable::Set(value) if name == wanted && !value.is_empty() => Some(value.clone()),
@@ -140,7 +141,7 @@ impl Doors {
         self.tokens.borrow_mut().retain(|_, holder| holder != of);
     }
 
-    fn open_both(self: &Rc<Doors>) -> std::io::Result<Open> {
+    fn open_both(self: &Rc<CallServer>) -> std::io::Result<Open> {
         let _ = fs::remove_file(&self.socket);
         let socket = through(&self.socket, std::os::unix::net::UnixListener::bind)?;
         fs::set_permissions(&self.socket, fs::Permissions::from_mode(0o600))?;
@@ -160,18 +161,18 @@ impl Doors {
         Ok(Open { client, port, tasks: vec![lines, http] })
     }
 
-    async fn serve_lines(self: Rc<Doors>, listener: UnixListener) {
+    async fn serve_lines(self: Rc<CallServer>, listener: UnixListener) {
         let places = Places::new(CONNECTIONS);
         loop {
             let Ok((stream, _)) = listener.accept().await else {
                 sleep(PAUSE).await;
                 continue;
             };
-            let (doors, place) = (Rc::clone(&self), places.acquire_place().await);
+            let (call_server, place) = (Rc::clone(&self), places.acquire_place().await);
             tokio::task::spawn_local(async move {
                 tokio::select! {
                     // A client that goes away early reads no error.
-                    _ = doors.answer_lines(stream, &place) => {}
+                    _ = call_server.answer_lines(stream, &place) => {}
                     () = place.wait_for_eviction() => {}
                 }
             });
@@ -236,26 +237,26 @@ impl Doors {
         Ok((answer.status, answer.headers, self.objects.unpack(answer.body).await?))
     }
 
-    async fn serve_http(self: Rc<Doors>, listener: TcpListener) {
+    async fn serve_http(self: Rc<CallServer>, listener: TcpListener) {
         let places = Places::new(CONNECTIONS);
         loop {
             let Ok((stream, _)) = listener.accept().await else {
                 sleep(PAUSE).await;
                 continue;
             };
-            let (doors, place) = (Rc::clone(&self), Rc::new(places.acquire_place().await));
-            tokio::task::spawn_local(doors.answer_connection(stream, place));
+            let (call_server, place) = (Rc::clone(&self), Rc::new(places.acquire_place().await));
+            tokio::task::spawn_local(call_server.answer_connection(stream, place));
         }
     }
 
-    async fn answer_connection(self: Rc<Doors>, stream: TcpStream, place: Rc<Place>) {
+    async fn answer_connection(self: Rc<CallServer>, stream: TcpStream, place: Rc<Place>) {
         // Answers are small, and a client waits for each.
         let _ = stream.set_nodelay(true);
         let holder = Rc::clone(&place);
         let service = service_fn(move |request| {
-            let (doors, place) = (Rc::clone(&self), Rc::clone(&holder));
+            let (call_server, place) = (Rc::clone(&self), Rc::clone(&holder));
             async move {
-                let answer = doors.answer_http(request, &place).await;
+                let answer = call_server.answer_http(request, &place).await;
                 Ok::<_, Infallible>(answer.unwrap_or_else(|(status, why)| build_answer(status, Vec::new(), why + "\n")))
             }
         });

@@ -17,7 +17,7 @@ const DEPTH: usize = 8;
 
 /// What an agent may do in its next turn.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Offer<'a> {
+pub(crate) struct TurnOptions<'a> {
     /// Its tools, by their own names.
     pub tools: &'a [Tool],
     /// Whom it may write to, by name; none at all when it may send nothing.
@@ -32,7 +32,7 @@ pub(crate) struct Offer<'a> {
     pub channels: &'a [&'a str],
 }
 
-impl Offer<'_> {
+impl TurnOptions<'_> {
     fn abilities(&self) -> Abilities {
         Abilities {
             tools: !self.tools.is_empty(),
@@ -57,34 +57,34 @@ pub(super) fn is_own_tool(name: &str) -> bool {
 }
 
 /// What an agent may call, for a model that calls tools: its tools, and the actions besides, which no tool is called as.
-pub(crate) fn list_tools(offer: &Offer<'_>) -> Vec<Tool> {
-    let theirs = offer.tools.iter().filter(|tool| !is_own_tool(&tool.name)).cloned();
-    let ours = offer.open_actions().filter(|spec| is_own_tool(spec.name)).flat_map(|spec| list_forms(spec, offer));
+pub(crate) fn list_tools(options: &TurnOptions<'_>) -> Vec<Tool> {
+    let theirs = options.tools.iter().filter(|tool| !is_own_tool(&tool.name)).cloned();
+    let ours = options.open_actions().filter(|spec| is_own_tool(spec.name)).flat_map(|spec| list_forms(spec, options));
     theirs.chain(ours).collect()
 }
 
 /// An action as a tool, one for each of its forms.
-fn list_forms(spec: &ActionSpec, offer: &Offer<'_>) -> Vec<Tool> {
+fn list_forms(spec: &ActionSpec, options: &TurnOptions<'_>) -> Vec<Tool> {
     let tool = |fields| Tool {
         name: spec.name.to_owned(),
         description: spec.does.to_owned(),
         parameters: closed_object(fields),
     };
-    (spec.forms)(offer).into_iter().map(tool).collect()
+    (spec.forms)(options).into_iter().map(tool).collect()
 }
 
 /// What a program may call while its turn goes on: the actions that end no turn.
-pub(crate) fn list_operations(offer: &Offer<'_>) -> Vec<Tool> {
-    offer.open_actions().filter(|spec| spec.is_operation()).flat_map(|spec| list_forms(spec, offer)).collect()
+pub(crate) fn list_operations(options: &TurnOptions<'_>) -> Vec<Tool> {
+    options.open_actions().filter(|spec| spec.is_operation()).flat_map(|spec| list_forms(spec, options)).collect()
 }
 
 /// The JSON Schema of one step, for a model that is held to one: an object whose only field is one of the actions, every
 /// field required, nothing else allowed, so that grammars and strict modes take it. Texts and lists are bounded, which
 /// small models need to come to an end.
-pub(crate) fn step_schema(offer: &Offer<'_>) -> Value {
-    let steps: Vec<Value> = offer
+pub(crate) fn step_schema(options: &TurnOptions<'_>) -> Value {
+    let steps: Vec<Value> = options
         .open_actions()
-        .flat_map(|spec| (spec.forms)(offer).into_iter().map(|fields| (spec.name, fields)))
+        .flat_map(|spec| (spec.forms)(options).into_iter().map(|fields| (spec.name, fields)))
         .map(|(name, mut fields)| {
             fields.insert(0, ("action", json!({ "enum": [name], "type": "string" })));
             closed_object(fields)
@@ -94,16 +94,16 @@ pub(crate) fn step_schema(offer: &Offer<'_>) -> Value {
 }
 
 /// The forms of a call: one for each tool, with its parameters; where there are too many tools, one for all of them.
-pub(super) fn tool_call_forms(offer: &Offer<'_>) -> Vec<Fields> {
+pub(super) fn tool_call_forms(options: &TurnOptions<'_>) -> Vec<Fields> {
     let form = |names: &[&str], parameters: Value| {
         vec![("tool", json!({ "enum": names, "type": "string" })), ("tool_params", parameters)]
     };
-    if offer.tools.len() > SPELLED {
-        let names: Vec<&str> = offer.tools.iter().map(|tool| tool.name.as_str()).collect();
+    if options.tools.len() > SPELLED {
+        let names: Vec<&str> = options.tools.iter().map(|tool| tool.name.as_str()).collect();
         return vec![form(&names, text_of_parameters())];
     }
     let parameters = |tool: &Tool| strict_schema(&tool.parameters, DEPTH).unwrap_or_else(text_of_parameters);
-    offer.tools.iter().map(|tool| form(&[tool.name.as_str()], parameters(tool))).collect()
+    options.tools.iter().map(|tool| form(&[tool.name.as_str()], parameters(tool))).collect()
 }
 
 /// Parameters that no strict schema can describe.
@@ -117,9 +117,9 @@ pub(super) fn text_schema(what: &str, limit: usize) -> Value {
 }
 
 /// The tools that a helper can be asked for: those of the asker.
-pub(super) fn skills_schema(offer: &Offer<'_>) -> Value {
-    let names: Vec<&str> = offer.tools.iter().take(SPELLED).map(|tool| tool.name.as_str()).collect();
-    let item = match names.is_empty() || offer.tools.len() > SPELLED {
+pub(super) fn skills_schema(options: &TurnOptions<'_>) -> Value {
+    let names: Vec<&str> = options.tools.iter().take(SPELLED).map(|tool| tool.name.as_str()).collect();
+    let item = match names.is_empty() || options.tools.len() > SPELLED {
         true => json!({ "type": "string", "maxLength": TOOL_CHARS }),
         false => json!({ "type": "string", "enum": names }),
     };
