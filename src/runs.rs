@@ -36,12 +36,13 @@ pub(crate) fn list_runs(args: &Ps) -> miette::Result<Exit> {
     }
     let paint = Stream::Out.paint();
     let mut out = String::new();
+    let width = runs.iter().map(|run| run.id.len()).max().unwrap_or_default();
     if !runs.is_empty() {
-        let head = format!("{:<20}  {:<9}  {:>9}  {:<14}  WORKFLOW", "RUN", "STATE", "STEPS", "STARTED");
+        let head = format!("{:<width$}  {:<9}  {:>9}  {:<14}  WORKFLOW", "RUN", "STATE", "STEPS", "STARTED");
         let _ = writeln!(out, "{}", paint.dim(&head));
     }
     for run in &runs {
-        let _ = writeln!(out, "{}", format_run(run, paint));
+        let _ = writeln!(out, "{}", format_run(run, width, paint));
         if args.run.is_some() || run.state == RunState::Running {
             out.push_str(&nodes::render_nodes(run, args.run.is_some(), now_ms(), paint));
         }
@@ -57,7 +58,8 @@ pub(crate) fn list_runs(args: &Ps) -> miette::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn format_run(run: &RunSummary, paint: Paint) -> String {
+/// The line of a run, its id in `width` columns.
+fn format_run(run: &RunSummary, width: usize, paint: Paint) -> String {
     let state = format!("{:<9}", run.state.as_str());
     let state = match run.state {
         RunState::Running => paint.cyan(&state),
@@ -101,7 +103,7 @@ fn format_run(run: &RunSummary, paint: Paint) -> String {
         (None, true) => run.workflow.clone(),
         (None, false) => format!("{} ({})", run.workflow, run.pipeline),
     };
-    format!("{:<20}  {state}  {steps:>9}  {age:<14}  {what}{plans}{waits}{asks}{runner}{survivors}", run.id)
+    format!("{:<width$}  {state}  {steps:>9}  {age:<14}  {what}{plans}{waits}{asks}{runner}{survivors}", run.id)
 }
 
 pub(crate) fn stop_runs(args: &Stop) -> miette::Result<Exit> {
