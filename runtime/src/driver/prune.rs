@@ -233,6 +233,11 @@ mod tests {
         assert_eq!(home.find(&ids[0]).unwrap().id, ids[0]);
         assert!(matches!(home.find("2"), Err(RunError::AmbiguousRun { candidates, .. }) if candidates.len() == 2));
         assert!(matches!(home.find(""), Err(RunError::UnknownRun { .. })));
-        assert!(matches!(home.find("../x"), Err(RunError::UnknownRun { .. })));
+        let runs = home.root().join("runs");
+        std::fs::create_dir(runs.join(".2")).unwrap();
+        std::os::unix::fs::symlink(runs.join(&ids[0]), runs.join("x")).unwrap();
+        for none in ["../x", ".2", ".", "x", "../runs"] {
+            assert!(matches!(home.find(none), Err(RunError::UnknownRun { .. })), "{none}");
+        }
     }
 }

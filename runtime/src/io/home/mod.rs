@@ -61,6 +61,14 @@ impl Home {
     /// # Errors
     /// No run is called so, or several are.
     pub fn find(&self, id: &str) -> Result<RunFolder, RunError> {
+        // There may be thousands of others, which need not be listed for that.
+        let is_name = !id.is_empty() && !id.starts_with(DRAFT) && !id.contains('/');
+        let exact = Some(id).filter(|&id| is_name && id != "last").map(|id| self.run_folder(id.to_owned()));
+        // As in the list, a link is none.
+        let is_folder = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+        if let Some(exact) = exact.filter(|folder| is_folder(&folder.path)) {
+            return Ok(exact);
+        }
         let mut ids = self.list_ids()?;
         if id == "last"
             && let Some(newest) = ids.pop()
@@ -68,9 +76,6 @@ impl Home {
             return Ok(self.run_folder(newest));
         }
         let mut candidates: Vec<String> = ids.into_iter().filter(|run| run.starts_with(id) && !id.is_empty()).collect();
-        if let Some(exact) = candidates.iter().position(|run| run == id) {
-            return Ok(self.run_folder(candidates.swap_remove(exact)));
-        }
         match candidates.len() {
             0 => Err(RunError::UnknownRun { id: id.to_owned(), home: self.root.clone() }),
             1 => Ok(self.run_folder(candidates.swap_remove(0))),
