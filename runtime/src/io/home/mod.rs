@@ -61,12 +61,10 @@ impl Home {
     /// # Errors
     /// No run is called so, or several are.
     pub fn find(&self, id: &str) -> Result<RunFolder, RunError> {
-        // There may be thousands of others, which need not be listed for that.
-        let is_name = !id.is_empty() && !id.starts_with(DRAFT) && !id.contains('/');
-        let exact = Some(id).filter(|&id| is_name && id != "last").map(|id| self.run_folder(id.to_owned()));
-        // As in the list, a link is none.
-        let is_folder = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
-        if let Some(exact) = exact.filter(|folder| is_folder(&folder.path)) {
+        // There may be thousands of others, which need not be listed for a whole id. As in the list, a link is none.
+        let may_be_whole = !id.is_empty() && id != "last" && !id.starts_with(DRAFT) && !id.contains('/');
+        let exact = self.run_folder(id.to_owned());
+        if may_be_whole && std::fs::symlink_metadata(&exact.path).is_ok_and(|found| found.is_dir()) {
             return Ok(exact);
         }
         let mut ids = self.list_ids()?;
