@@ -32,7 +32,7 @@ impl Driver<'_> {
         // A request may arrive after the end of its attempt. The reply is dropped then, which ends the wait for it.
         let is_open = self.attempts.is_open(&place) || self.teams.is_running(&place);
         let Some(key) = self.state.find_step(&step).filter(|_| is_open) else { return };
-        let wants = match self.wanted_tool(call.tool, call.arguments.to_string(), call.schema, call.fixed) {
+        let wants = match self.build_tool_request(call.tool, call.arguments.to_string(), call.schema, call.fixed) {
             Ok(wants) => wants,
             Err(failure) => return self.give_up(failure.to_string()),
         };
@@ -119,7 +119,7 @@ impl Driver<'_> {
     }
 
     /// The request for an approval of a tool call.
-    pub(super) fn wanted_tool(
+    pub(super) fn build_tool_request(
         &self,
         tool: String,
         arguments: String,

@@ -468,7 +468,7 @@ impl Driver<'_> {
             let schema = offered.and_then(|tools| {
                 tools.iter().find(|offered| offered.name == name).map(|offered| offered.parameters.clone())
             });
-            let wants = self.wanted_tool(name, told, schema, false)?;
+            let wants = self.build_tool_request(name, told, schema, false)?;
             return self.agent_wants((step, attempt), key, &turn.agent, wants, gate).map_err(Stuck::from);
         }
         let changed = agent.agreed.is_some_and(|agreed| agreed.changed);

@@ -342,13 +342,13 @@ impl Holder {
         };
         for ((process, start), stand_in) in names.into_iter().zip(numbers).zip(stand_ins) {
             let of = Started { process, start };
-            let facts = self.seat(&of);
+            let facts = self.attach_stand_in(&of);
             self.place.handle.spawn(stand_in.run(Arc::clone(self), of, facts));
         }
     }
 
-    /// Has the facts of a start go to a stand-in. What has come already is the first of them.
-    fn seat(&self, of: &Started) -> UnboundedReceiver<ReportEvent> {
+    /// Has the reports of a start go to a stand-in, those that have come already first.
+    fn attach_stand_in(&self, of: &Started) -> UnboundedReceiver<ReportEvent> {
         let (tell, facts) = unbounded_channel();
         let mut known = self.lock();
         let process = known.processes.entry(of.process.clone()).or_insert_with(|| Process::new(of.start));
@@ -494,7 +494,7 @@ impl RemoteHolder for RunHolder {
         let (ours, other) = UnixStream::pair().ok()?;
         let stand_in = StandIn::new(folder.to_owned(), other, 0, true);
         let of = Started { process, start };
-        let facts = holder.seat(&of);
+        let facts = holder.attach_stand_in(&of);
         holder.place.handle.spawn(stand_in.run(Arc::clone(holder), of, facts));
         Some(ours)
     }

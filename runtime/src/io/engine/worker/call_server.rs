@@ -80,7 +80,7 @@ impl Addresses {
     }
 }
 
-/// CallServer that are open.
+/// The socket and the port, open.
 struct Open {
     client: Client,
     port: u16,
