@@ -7,6 +7,8 @@ mod swarm;
 mod test;
 mod types;
 
+use std::sync::Arc;
+
 use swarmc_plan as plan;
 
 use crate::source::Span;
@@ -136,7 +138,7 @@ pub(crate) struct Pipeline {
     pub rounds: Option<Span>,
     pub on_failure: plan::RoundFailure,
     pub exhausted: plan::Exhausted,
-    pub until: Vec<Text>,
+    pub until: Vec<Arc<Text>>,
     pub parallelism: u32,
     /// Where it says so.
     pub instances: Option<Span>,

@@ -3,6 +3,8 @@
 //! The checks read the model, and emission writes it as a plan. Indices point into the lists of the model itself; where
 //! a reference does not resolve, the index is missing, and a diagnostic reports it.
 
+mod read;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -14,8 +16,9 @@ use crate::mapped_text::MappedText;
 use crate::source::{FileId, Span};
 use crate::symbols::Tables;
 use crate::syntax::Text;
-use crate::template::{Expression, Fact, Root, Template};
+use crate::template::{Expression, Template};
 use crate::types::{Type, Typing, Workflow};
+pub(crate) use read::{ParamRef, Read, ReadTarget};
 
 /// A resolved spec.
 #[derive(Debug)]
@@ -135,7 +138,8 @@ pub(crate) struct TemplateText {
 /// A `when` or an `until`.
 #[derive(Debug)]
 pub(crate) struct Condition {
-    pub text: Text,
+    /// Shared with the spec: conditions are long where there are many.
+    pub text: Arc<Text>,
     pub expression: Expression,
 }
 
@@ -199,7 +203,7 @@ pub(crate) struct Step<'a> {
     pub body: Body<'a>,
     pub when: Option<Condition>,
     /// The list of its `for-each`.
-    pub list: Option<Condition>,
+    pub list: Option<Box<Condition>>,
     pub stdin: Option<TemplateText>,
     pub env: Vec<Variable>,
     /// The ports: what they are called here, and the step behind them.
@@ -508,55 +512,6 @@ impl Step<'_> {
 
     pub(crate) fn name(&self) -> &str {
         &self.ast.name.value
-    }
-}
-
-/// A parameter, by its index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ParamRef {
-    /// Of the pipeline.
-    Pipeline(usize),
-    /// Of the whole spec.
-    Spec(usize),
-}
-
-/// A place that reads a value of the run.
-#[derive(Clone, Debug)]
-pub(crate) struct Read {
-    pub root: Root,
-    /// The step read, also where a port leads to it.
-    pub step: Option<usize>,
-    /// The parameter read.
-    pub param: Option<ParamRef>,
-    /// The context pack read.
-    pub pack: Option<usize>,
-    /// The step, port or parameter as written; `_` may stand for `-`.
-    pub name: Option<String>,
-    /// Fields of the value, outermost first, each with its place.
-    pub fields: Vec<Name>,
-    /// The smallest place to point at.
-    pub span: Span,
-    /// The whole directive or reference.
-    pub whole: Span,
-    /// Whether a missing value does no harm.
-    pub guarded: bool,
-    /// Whether the guard is not for the value itself: it is for a field that the type lets be missing, or stands only
-    /// behind a read that has none.
-    pub leans: bool,
-    /// Whether that is because the field may be missing: its guard covers the value as well where a step runs without it.
-    pub optional: bool,
-    /// Whether it is a directive rather than part of an expression.
-    pub directive: bool,
-    /// Whether the `when` of the step reads it, before anything else of the step is read.
-    pub in_when: bool,
-    /// What holds where it stands.
-    pub assumes: Arc<[Fact]>,
-}
-
-impl Read {
-    /// Whether the place says what holds without the value, so that its step runs also where the value is missing.
-    pub(crate) fn guards_step(&self) -> bool {
-        self.guarded && !self.leans
     }
 }
 

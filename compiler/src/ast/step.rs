@@ -1,5 +1,7 @@
 //! The typed tree of a pipeline's steps: their options and their bodies.
 
+use std::sync::Arc;
+
 use swarmc_plan as plan;
 
 use super::{Budget, Dependency, Field, Input, Line, Name, Source, Spanned, TypeExpr, Variable};
@@ -13,7 +15,7 @@ pub(crate) struct Step {
     pub description: Option<String>,
     pub needs: Vec<Dependency>,
     pub join: Spanned<plan::Join>,
-    pub when: Option<Text>,
+    pub when: Option<Arc<Text>>,
     pub on_failure: OnFailure,
     pub body: Option<Body>,
     pub agent: Option<Name>,
@@ -46,7 +48,7 @@ pub(crate) struct Step {
     /// Whether its result may be reused; by what it does, when left out.
     pub reuse: Option<bool>,
     pub worktree: Option<Worktree>,
-    pub files: Option<Files>,
+    pub files: Option<Box<Files>>,
     pub env: Vec<Variable>,
     pub stdin: Option<Text>,
     pub budget: Option<Budget>,
@@ -93,7 +95,7 @@ pub(crate) struct ForEach {
 /// Where the list of a for-each is.
 #[derive(Debug)]
 pub(crate) enum EachList {
-    Expression(Text),
+    Expression(Arc<Text>),
     /// The path of a JSON file.
     File(Text),
 }
@@ -164,7 +166,7 @@ pub(crate) struct Loop {
     /// The rounds at most; missing is SW304.
     pub max: Option<Spanned<u32>>,
     pub exhausted: plan::Exhausted,
-    pub until: Vec<Text>,
+    pub until: Vec<Arc<Text>>,
     pub steps: Vec<Step>,
 }
 

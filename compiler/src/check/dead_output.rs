@@ -10,7 +10,7 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
     let of_loops = pipeline.steps.iter().flat_map(|step| step.body.until_reads());
     let reads = pipeline.steps.iter().flat_map(|step| &step.reads).chain(&pipeline.until_reads).chain(of_loops);
     for found in reads {
-        if let (Root::Output | Root::Input | Root::Previous, Some(step)) = (found.root, found.step) {
+        if let (Root::Output | Root::Input | Root::Previous, Some(step)) = (found.root, found.step()) {
             read[step] = true;
         }
     }

@@ -52,11 +52,11 @@ pub(super) fn check<'a>(
     let whole: BTreeSet<Option<usize>> = found
         .iter()
         .filter(|(_, left)| matches!(left, Uncovered::Cases(_)))
-        .map(|(readers, _)| readers[0].1.step)
+        .map(|(readers, _)| readers[0].1.step())
         .collect();
     for (readers, left) in found {
         let (first, read) = readers[0];
-        if matches!(left, Uncovered::Cases(_)) || !whole.contains(&read.step) {
+        if matches!(left, Uncovered::Cases(_)) || !whole.contains(&read.step()) {
             diagnostics.set_home(Some(pipeline.steps[first].ast.name.span));
             diagnostics.push(report_uncovered(pipeline, &readers, &left));
         }
@@ -89,7 +89,7 @@ fn collect_tested_values<'p>(
     let params: BTreeSet<String> = declared.map(|param| param.name.value.replace('-', "_")).collect();
     for (index, step) in pipeline.steps.iter().enumerate() {
         for read in step.reads.iter().filter(|read| read.in_when) {
-            let name = match (read.root, read.step) {
+            let name = match (read.root, read.step()) {
                 (Root::Output | Root::Input, Some(target)) if has_cases(&pipeline.steps[target]) => String::new(),
                 (Root::Param, None) => {
                     let name = read.name.as_deref().unwrap_or_default().replace('-', "_");
@@ -101,7 +101,7 @@ fn collect_tested_values<'p>(
                 _ => continue,
             };
             let fields = read.fields.iter().map(|field| field.value.clone()).collect();
-            tested.entry((read.step, name, fields)).or_default().push((index, read));
+            tested.entry((read.step(), name, fields)).or_default().push((index, read));
         }
     }
     tested
@@ -130,7 +130,7 @@ fn report_uncovered(pipeline: &Pipeline<'_>, readers: &[(usize, &Read)], left: &
         .iter()
         .take(SHOWN)
         .fold(diagnostic, |diagnostic, (_, read)| diagnostic.label(read.span, "and so does this"));
-    if let Some(target) = first.step {
+    if let Some(target) = first.step() {
         let step = &pipeline.steps[target];
         diagnostic = diagnostic.label(step.ast.name.span, "decides");
     }
@@ -168,11 +168,11 @@ fn too_large(pipeline: &Pipeline<'_>, read: &Read, others: usize) -> Diagnostic 
 }
 
 fn format_read(pipeline: &Pipeline<'_>, read: &Read) -> String {
-    let name = match read.step {
+    let name = match read.step() {
         Some(step) => pipeline.steps[step].name(),
         None => read.name.as_deref().unwrap_or_default(),
     };
-    let root = if read.step.is_some() { Root::Output } else { read.root };
+    let root = if read.step().is_some() { Root::Output } else { read.root };
     let fields = read.fields.iter().map(|field| format!(".{}", field.value)).collect::<String>();
     format!("{}.{}{fields}", root.as_str(), name.replace('-', "_"))
 }
@@ -182,7 +182,7 @@ fn is_read(pipeline: &Pipeline<'_>, gate: usize) -> bool {
     let of_loops = pipeline.steps.iter().flat_map(|step| step.body.until_reads());
     let mut reads = pipeline.steps.iter().flat_map(|step| &step.reads).chain(&pipeline.until_reads).chain(of_loops);
     let chosen = |read: &Read| {
-        read.step == Some(gate)
+        read.step() == Some(gate)
             && matches!(read.root, Root::Output | Root::Input | Root::Previous)
             && read.fields.first().is_none_or(|field| field.value == "choice")
     };

@@ -32,13 +32,13 @@ pub(super) fn check<'a>(
                 pipeline.order.back.binary_search_by_key(&(index, position), |back| (back.step, back.read)).is_ok();
             let read_before = read_as_previous(pipeline, index, read) && !read.directive;
             let is_value = matches!(read.root, Root::Output | Root::Previous | Root::Input)
-                && read.step.is_some_and(|target| target != index || read.root == Root::Previous);
+                && read.step().is_some_and(|target| target != index || read.root == Root::Previous);
             outputs.read += usize::from(is_value);
             if read.guards_step() || read.optional || (back && !read_before) {
                 outputs.guarded += usize::from(is_value);
                 continue;
             }
-            let problem = match (read.root, read.step) {
+            let problem = match (read.root, read.step()) {
                 (Root::Param | Root::Stdin, _) => {
                     let asked = step.when.as_ref().filter(|_| !read.in_when).is_some_and(|when| {
                         let asks = |fact: &Fact| matches!(fact, Fact::Defined { root, .. } if *root == read.root);
@@ -115,7 +115,7 @@ pub(super) fn check<'a>(
     let of_loops = pipeline.steps.iter().flat_map(|step| step.body.until_reads());
     // An `until` that reads what is missing does not hold; one that reads what is never there never does.
     for read in pipeline.until_reads.iter().chain(of_loops).filter(|read| !read.guarded) {
-        let target = read.step.filter(|&target| has_no_output(&pipeline.steps[target]));
+        let target = read.step().filter(|&target| has_no_output(&pipeline.steps[target]));
         if let (Root::Output | Root::Previous, Some(target)) = (read.root, target) {
             diagnostics.push(no_output(pipeline, read, target));
         }
@@ -292,7 +292,7 @@ fn not_given(model: &Model<'_>, pipeline: Option<&Pipeline<'_>>, read: &Read) ->
         );
     }
     let name = read.name.as_deref().filter(|_| read.root == Root::Param)?;
-    let param = match read.param? {
+    let param = match read.param()? {
         ParamRef::Pipeline(index) => &pipeline?.ast.params[index],
         ParamRef::Spec(index) => &model.spec.params[index],
     };

@@ -210,7 +210,7 @@ fn ends_from_when<'s>(pipeline: &'s Pipeline<'_>, step: &'s Step<'_>) -> Vec<(us
             let target = step
                 .reads
                 .iter()
-                .filter_map(|read| read.step)
+                .filter_map(|read| read.step())
                 .find(|&target| same_name(name, pipeline.steps[target].name()))?;
             Some((target, Ends { any_of: any_of.clone(), because }))
         }

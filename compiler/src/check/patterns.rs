@@ -65,7 +65,7 @@ pub(crate) fn check(model: &Model<'_>, loader: &Loader<'_>, diagnostics: &mut Di
                 }
             }
             patterns.check_programs(model, pipeline, step, firsts.get(at) == Some(&true));
-            let packs = step.context.iter().copied().chain(step.reads.iter().filter_map(|read| read.pack));
+            let packs = step.context.iter().copied().chain(step.reads.iter().filter_map(|read| read.pack()));
             if firsts.get(at) == Some(&true) {
                 early.extend(packs);
                 step.ast.reads.iter().filter(|_| plain).for_each(|glob| patterns.check_read(glob));
@@ -125,7 +125,7 @@ fn list_written_prefixes(model: &Model<'_>, loader: &Loader<'_>) -> Vec<String> 
     };
     model.agents.iter().for_each(|agent| copied(agent.ast.files.as_ref()));
     let steps = || model.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
-    steps().for_each(|step| copied(step.ast.files.as_ref()));
+    steps().for_each(|step| copied(step.ast.files.as_deref()));
     made.extend(
         steps().flat_map(|step| &step.ast.writes).filter_map(|glob| join_path("", literal_prefix(glob.as_str()))),
     );

@@ -14,7 +14,7 @@ pub(super) fn check(pipeline: &Pipeline<'_>, flow: &mut Lazy<'_, '_>, diagnostic
     let mut handled: Vec<bool> = pipeline.steps.iter().map(is_forgiven).collect();
     let of_loops = pipeline.steps.iter().flat_map(|step| step.body.until_reads());
     for read in pipeline.until_reads.iter().chain(of_loops) {
-        if let Some(step) = read.step.filter(|_| read.root.handles_failure()) {
+        if let Some(step) = read.step().filter(|_| read.root.handles_failure()) {
             handled[step] = true;
         }
     }
@@ -23,7 +23,7 @@ pub(super) fn check(pipeline: &Pipeline<'_>, flow: &mut Lazy<'_, '_>, diagnostic
     }
     for step in &pipeline.steps {
         for read in &step.reads {
-            let Some(target) = read.step.filter(|_| handles_missing(read)) else { continue };
+            let Some(target) = read.step().filter(|_| handles_missing(read)) else { continue };
             let producer = &pipeline.steps[target];
             // A command keeps its text, so that a guard is for its being skipped.
             let lost = !producer.keeps_output() && producer.within == step.within;

@@ -71,7 +71,7 @@ pub(super) fn check(model: &Model<'_>, loader: &Loader<'_>, diagnostics: &mut Di
                 let Some((_, target)) = step.inputs.iter().find(|(name, _)| *name == input.name.value) else {
                     continue;
                 };
-                let read = step.reads.iter().any(|read| read.root == Root::Input && read.step == Some(*target));
+                let read = step.reads.iter().any(|read| read.root == Root::Input && read.step() == Some(*target));
                 reporter.report_unused("input", std::iter::once((&input.name, &read)), "read it as `<<input:NAME>>`");
             }
         }

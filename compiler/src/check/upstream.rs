@@ -16,7 +16,7 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
     for back in &pipeline.order.back {
         let step = &pipeline.steps[back.step];
         let read = &step.reads[back.read];
-        let Some(target) = read.step else { continue };
+        let Some(target) = read.step() else { continue };
         diagnostics.set_home(Some(step.ast.name.span));
         match (read_as_previous(pipeline, back.step, read), read.root) {
             // Nothing else can be meant by it.
@@ -35,7 +35,7 @@ pub(super) fn check_previous(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     for pipeline in &model.pipelines {
         for (index, step) in pipeline.steps.iter().enumerate() {
             for read in step.reads.iter().filter(|read| read.root == Root::Previous) {
-                let Some(target) = read.step else { continue };
+                let Some(target) = read.step() else { continue };
                 match pipeline.ast.rounds.is_some() || pipeline.has_previous_round(index, target) {
                     true => _ = iterated.insert(read.span),
                     false => single.push((pipeline, step, read, target)),
@@ -68,7 +68,8 @@ pub(crate) fn read_as_previous(pipeline: &Pipeline<'_>, reader: usize, read: &Re
         find_siblings(&pipeline.steps, reader, target).is_some() && pipeline.has_previous_round(reader, target)
     };
     matches!(read.root, Root::Output | Root::Log)
-        && (read.step == Some(reader) && pipeline.has_previous_round(reader, reader) || read.step.is_some_and(repeats))
+        && (read.step() == Some(reader) && pipeline.has_previous_round(reader, reader)
+            || read.step().is_some_and(repeats))
 }
 
 fn previous_round(step: &Step<'_>, read: &Read, target: &Step<'_>) -> Diagnostic {

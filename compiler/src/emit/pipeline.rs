@@ -29,7 +29,7 @@ impl Emitter<'_, '_, '_> {
         let woken = edges.iter().flat_map(woken).collect();
         let of_loops = pipeline.steps.iter().flat_map(|step| step.body.until_reads());
         let reads = pipeline.steps.iter().flat_map(|step| &step.reads).chain(&pipeline.until_reads).chain(of_loops);
-        let logged = reads.filter(|read| read.root == Root::Log).filter_map(|read| read.step).collect();
+        let logged = reads.filter(|read| read.root == Root::Log).filter_map(|read| read.step()).collect();
         let mut lists = Lists { of: vec![Vec::new(); pipeline.steps.len() + 1], woken, logged };
         for (index, step) in pipeline.steps.iter().enumerate() {
             lists.of[step.within.map_or(0, |holder| holder + 1)].push(index);
@@ -76,7 +76,7 @@ impl Emitter<'_, '_, '_> {
         let back: Vec<&str> = pipeline.order.back[first..]
             .iter()
             .take_while(|back| back.step == index)
-            .filter_map(|back| step.reads[back.read].step)
+            .filter_map(|back| step.reads[back.read].step())
             .map(|target| pipeline.steps[target].name())
             .collect();
         let is_back = |name: &str| back.iter().any(|other| crate::template::same_name(other, name));
@@ -141,7 +141,7 @@ impl Emitter<'_, '_, '_> {
             worktree: ast.worktree.as_ref().map(|worktree| {
                 worktree.name.as_ref().map_or_else(|| ast.name.value.clone(), |name| name.value.clone())
             }),
-            files: self.emit_files(ast.files.as_ref(), step.files.as_ref(), is_back),
+            files: self.emit_files(ast.files.as_deref(), step.files.as_ref(), is_back),
             budget: ast.budget.as_ref().map(|budget| self.emit_budget(budget)),
             env: self.env_of(&step.env, is_back),
             stdin: step.stdin.as_ref().map(|stdin| self.emit_text(stdin, is_back)),
@@ -219,7 +219,7 @@ impl Emitter<'_, '_, '_> {
                 .find(|&step| pipeline.steps[step].within == list)
         };
         let mut handles: Vec<usize> =
-            reads.iter().filter(asks).filter_map(|read| read.step).filter_map(of_list).collect();
+            reads.iter().filter(asks).filter_map(|read| read.step()).filter_map(of_list).collect();
         handles.sort_unstable();
         handles.dedup();
         plan::Iteration {

@@ -160,7 +160,7 @@ impl Flow<'_, '_> {
             _ => None,
         });
         let asks = |read: &Read| match key.of {
-            Of::Step(step) => read.step == Some(step),
+            Of::Step(step) => read.step() == Some(step),
             _ => read.root == key.root,
         };
         for (until, reads) in std::iter::once((&pipeline.until, &pipeline.until_reads)).chain(of_loops) {
@@ -190,7 +190,7 @@ impl Flow<'_, '_> {
             // A directive writes the value out without a look at it, except that a call hands it on.
             let called = matches!(step.body, Body::Call { .. });
             let looks = |read: &Read| {
-                let same = match (&key.of, read.step) {
+                let same = match (&key.of, read.step()) {
                     (Of::Step(step), Some(target)) => {
                         *step == target && matches!(read.root, Root::Output | Root::Input)
                     }

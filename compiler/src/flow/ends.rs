@@ -87,7 +87,7 @@ impl Flow<'_, '_> {
             Task::Ends(step) => {
                 let mut before = vec![Task::Run(step)];
                 if let Body::Loop { until_reads, .. } = &self.pipeline.steps[step].body {
-                    before.extend(until_reads.iter().filter_map(|read| read.step).map(Task::Ends));
+                    before.extend(until_reads.iter().filter_map(|read| read.step()).map(Task::Ends));
                 }
                 for &child in &self.children[step] {
                     before.push(Task::Ends(child));
@@ -255,7 +255,7 @@ impl Flow<'_, '_> {
             // One that reads a missing value does not hold.
             let mut there = ALWAYS;
             for read in condition.expression.reads.iter().filter(|read| !read.guarded) {
-                let fields = read.fields.clone();
+                let fields = read.fields.to_vec();
                 if let Some(key) = self.key_of(None, read.root, read.name.as_deref(), fields) {
                     let present = self.presence_formula(None, &key)?;
                     there = self.diagram.and(there, present)?;
@@ -273,7 +273,7 @@ impl Flow<'_, '_> {
         let mut all = ALWAYS;
         for child in self.child_steps(holder) {
             let step = &pipeline.steps[child];
-            let asked = |read: &Read| read.step == Some(child) && read.root.handles_failure();
+            let asked = |read: &Read| read.step() == Some(child) && read.root.handles_failure();
             if !can_fail(step) || step.ast.output.default.is_some() || reads.iter().any(asked) {
                 continue;
             }

@@ -139,7 +139,7 @@ impl<'p, 'a> Flow<'p, 'a> {
             for need in step.needs.iter().filter(|need| need.handles) {
                 handlers[need.step].push(index);
             }
-            for target in step.reads.iter().filter_map(|read| read.step) {
+            for target in step.reads.iter().filter_map(|read| read.step()) {
                 // The reads of one step come one after another: the last reader tells whether it is there.
                 if readers[target].last() != Some(&index) {
                     readers[target].push(index);

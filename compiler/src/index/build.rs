@@ -303,7 +303,7 @@ impl Builder<'_, '_, '_> {
 
     fn add_read(&mut self, read: &Read, pipeline: Option<usize>, step: Option<usize>) {
         let role = if read.directive { Role::Directive } else { Role::Expression };
-        let read_step = |builder: &Self| Some(builder.steps[pipeline?][read.step?]);
+        let read_step = |builder: &Self| Some(builder.steps[pipeline?][read.step()?]);
         let (symbol, mut shape) = match read.root {
             Root::Input => {
                 let port = pipeline.zip(step).and_then(|(pipeline, step)| {
@@ -315,7 +315,7 @@ impl Builder<'_, '_, '_> {
                 (port.and_then(|port| self.find_declared(port)), shape)
             }
             Root::Param => {
-                let symbol = match read.param {
+                let symbol = match read.param() {
                     Some(ParamRef::Spec(param)) => self.top_symbol(NameKind::Param, param),
                     Some(ParamRef::Pipeline(param)) => pipeline.and_then(|pipeline| {
                         self.find_declared(self.model.pipelines[pipeline].ast.params.get(param)?.name.span)
@@ -324,7 +324,7 @@ impl Builder<'_, '_, '_> {
                 };
                 (symbol, symbol.and_then(|symbol| self.index.symbol(symbol).shape))
             }
-            Root::Context => (read.pack.and_then(|pack| self.top_symbol(NameKind::Pack, pack)), None),
+            Root::Context => (read.pack().and_then(|pack| self.top_symbol(NameKind::Pack, pack)), None),
             Root::Item => {
                 let step = pipeline.zip(step).map(|(pipeline, step)| self.steps[pipeline][step]);
                 (None, step.and_then(|step| self.index.steps[step].item))

@@ -1,6 +1,7 @@
 //! The steps that decide how others go on: gates, loops and stops.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use swarmc_plan as plan;
 
@@ -116,7 +117,7 @@ pub(super) fn lower_loop(element: &Element, text: &str, diagnostics: &mut Diagno
     ast::Loop {
         max: element.property("max").map(|datum| Spanned { value: clamp_count(datum.number), span: datum.span }),
         exhausted: parse_exhausted(&Section::of(element).word_of("exhausted")),
-        until: element.children("until").filter_map(|until| Some(until.argument(0)?.text.clone())).collect(),
+        until: element.children("until").filter_map(|until| Some(Arc::new(until.argument(0)?.text.clone()))).collect(),
         steps,
     }
 }

@@ -1,5 +1,7 @@
 //! Pipelines.
 
+use std::sync::Arc;
+
 use swarmc_plan as plan;
 
 use super::control::parse_exhausted;
@@ -37,7 +39,7 @@ pub(super) fn lower_pipeline(element: &Element, text: &str, diagnostics: &mut Di
             _ => plan::RoundFailure::Stop,
         },
         exhausted: parse_exhausted(&iterations.word_of("exhausted")),
-        until: element.children("until").filter_map(|until| Some(until.argument(0)?.text.clone())).collect(),
+        until: element.children("until").filter_map(|until| Some(Arc::new(until.argument(0)?.text.clone()))).collect(),
         parallelism: section.child("parallelism").count(),
         instances: element.child("parallelism").map(|node| node.span),
         concurrency: step::lower_concurrency(element),

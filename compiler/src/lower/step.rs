@@ -1,5 +1,7 @@
 //! Steps: what every one of them has, and what only tasks have.
 
+use std::sync::Arc;
+
 use swarmc_plan as plan;
 
 use super::datum::{Datum, Form};
@@ -63,7 +65,7 @@ pub(super) fn lower_step(element: &Element, text: &str, diagnostics: &mut Diagno
             },
             span: join.element().map_or(element.name.span, |join| join.span),
         },
-        when: child_argument(element, "when"),
+        when: child_argument(element, "when").map(Arc::new),
         on_failure: control::on_failure(element, diagnostics),
         body,
         agent: element.property("agent").map(datum_name),
@@ -99,7 +101,7 @@ pub(super) fn lower_step(element: &Element, text: &str, diagnostics: &mut Diagno
         writes: element.children("writes").flat_map(argument_texts).collect(),
         reuse: element.child("reuse").and_then(|node| node.argument(0)).map(|reuse| reuse.number != 0),
         worktree: lower_worktree(element),
-        files: element.child("files").map(|node| files::lower_files(node, diagnostics)),
+        files: element.child("files").map(|node| Box::new(files::lower_files(node, diagnostics))),
         env: lower_variables(element, diagnostics),
         stdin: child_argument(element, "stdin"),
         budget: element.child("budget").map(|node| lower_budget(node, diagnostics)),
@@ -149,7 +151,7 @@ fn lower_for_each(node: &Element, diagnostics: &mut Diagnostics) -> Option<ast::
             );
             ast::EachList::File(list.text.clone())
         }
-        (Some(list), None) => ast::EachList::Expression(list.text.clone()),
+        (Some(list), None) => ast::EachList::Expression(Arc::new(list.text.clone())),
         (None, Some(file)) => ast::EachList::File(file.text.clone()),
         (list, file) => {
             // What does not fit has been reported.

@@ -317,7 +317,7 @@ fn await_success(step: usize, span: Span) -> Await {
 
 /// The files by which a step works: its own, or else those of its agent.
 pub(crate) fn files_of<'s>(step: &'s Step<'_>, agents: &'s [Agent<'_>]) -> Option<&'s ast::Files> {
-    step.ast.files.as_ref().or_else(|| agents[step.agent?].ast.files.as_ref())
+    step.ast.files.as_deref().or_else(|| agents[step.agent?].ast.files.as_ref())
 }
 
 /// What a step leaves in its outbox.

@@ -120,7 +120,7 @@ pub(crate) fn resolve_spec<'a>(
         for (index, step) in pipeline.steps.iter_mut().enumerate() {
             step.declared = known.declared[index].clone();
             step.output = known.steps.output(index).clone();
-            if let Some((written, files)) = step.ast.files.as_ref().zip(step.files.as_mut()) {
+            if let Some((written, files)) = step.ast.files.as_deref().zip(step.files.as_mut()) {
                 files.kinds = files::output_types(written, &typing.types, &mut find);
             }
         }

@@ -127,7 +127,7 @@ pub(super) fn infer_needs(steps: &mut [Step<'_>], back: &dyn Fn(usize, usize) ->
         let whole: BTreeSet<usize> = steps[index].reads.iter().filter_map(unguarded_step).collect();
         for position in 0..steps[index].reads.len() {
             let read = &steps[index].reads[position];
-            let Some(target) = read.step else { continue };
+            let Some(target) = read.step() else { continue };
             let Some((when, handles)) = required_outcome(read, defaults[target]) else { continue };
             let span = read.span;
             // Without what its `when` reads a step fails before any guard is asked; and a default for a field that may
@@ -173,5 +173,5 @@ fn required_outcome(read: &Read, has_default: bool) -> Option<(When, bool)> {
 /// The step whose output is read where nothing says what holds without it.
 fn unguarded_step(read: &Read) -> Option<usize> {
     let output = matches!(read.root, Root::Output | Root::Input);
-    read.step.filter(|_| output && !read.guards_step())
+    read.step().filter(|_| output && !read.guards_step())
 }

@@ -25,7 +25,7 @@ pub(super) fn order_steps(steps: &mut [Step<'_>]) -> Order {
     let mut back = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         for (position, read) in step.reads.iter().enumerate() {
-            let Some(target) = read.step else { continue };
+            let Some(target) = read.step() else { continue };
             let is_back = match find_siblings(steps, index, target) {
                 Some((holder, needed)) => {
                     let same_cycle = component[holder] != usize::MAX && component[holder] == component[needed];
@@ -66,7 +66,7 @@ fn later_logs(steps: &mut [Step<'_>]) -> BTreeSet<(usize, usize)> {
     let mut logs = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         for (position, read) in step.reads.iter().enumerate().filter(|(_, read)| read.root == Root::Log) {
-            if let Some((holder, needed)) = read.step.and_then(|target| find_siblings(steps, index, target)) {
+            if let Some((holder, needed)) = read.step().and_then(|target| find_siblings(steps, index, target)) {
                 logs.push(((index, position), holder, needed));
             }
         }

@@ -92,7 +92,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
 
     /// Whose work the packs of a step hand on.
     pub(super) fn list_contributors(&self, step: &Step<'a>) -> Vec<&'a Name> {
-        let of_texts = step.reads.iter().filter_map(|read| read.pack);
+        let of_texts = step.reads.iter().filter_map(|read| read.pack());
         let given: Vec<usize> = step.context.iter().copied().chain(of_texts).collect();
         if given.is_empty() {
             return Vec::new();
@@ -133,7 +133,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         }
         // By pack, the places that read it: pipelines first, then swarms.
         let mut places: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-        let of_reads = |reads: &[Read]| reads.iter().filter_map(|read| read.pack).collect::<Vec<usize>>();
+        let of_reads = |reads: &[Read]| reads.iter().filter_map(|read| read.pack()).collect::<Vec<usize>>();
         let of_steps = pipelines.iter().map(|pipeline| {
             let steps = pipeline.steps.iter();
             steps.flat_map(|step| step.context.iter().copied().chain(of_reads(&step.reads))).collect::<Vec<usize>>()

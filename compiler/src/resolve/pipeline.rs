@@ -1,6 +1,7 @@
 //! Resolves pipelines: their steps as one flat list, the needs of each step, and the result of the pipeline.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::text::Has;
 use super::{Resolver, files, needs, order, text};
@@ -57,7 +58,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             self.loader.find_entry(path.as_str(), Entry::Folder, span, None, self.diagnostics);
         }
         let writes = list.iter().flat_map(|step| &step.ast.writes).map(|pattern| pattern.as_str()).collect();
-        let files = list.iter().filter_map(|step| step.ast.files.as_ref());
+        let files = list.iter().filter_map(|step| step.ast.files.as_deref());
         let files = files.chain(agents.iter().filter_map(|agent| agent.ast.files.as_ref()));
         let copies =
             files.flat_map(|files| files::copy_targets(files, &self.loader.sources)).map(|(place, _)| place).collect();
@@ -211,7 +212,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         for index in 0..steps.len() {
             for position in 0..steps[index].reads.len() {
                 let read = &steps[index].reads[position];
-                let Some(target) = read.step.filter(|_| read.guarded && !read.fields.is_empty()) else { continue };
+                let Some(target) = read.step().filter(|_| read.guarded && !read.fields.is_empty()) else { continue };
                 if self.may_lack(steps[target].ast, &read.fields) {
                     let read = &mut steps[index].reads[position];
                     read.optional = !read.leans;
@@ -263,7 +264,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     /// Conditions that end rounds, with what they read.
     pub(super) fn resolve_untils(
         &mut self,
-        until: &[crate::syntax::Text],
+        until: &[Arc<crate::syntax::Text>],
         within: &Within<'_>,
     ) -> (Vec<Condition>, Vec<Read>) {
         let until: Vec<Condition> = until.iter().map(|until| text::parse_condition(until, self.diagnostics)).collect();

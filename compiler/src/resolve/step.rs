@@ -1,6 +1,7 @@
 //! Steps: who does them, what they say, what they read.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -60,6 +61,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             ast::EachList::Expression(list) => Some(text::parse_condition(list, self.diagnostics)),
             ast::EachList::File(path) => self.read_list(path),
         });
+        let list = list.map(Box::new);
         let (mut reads, mut made) = (Vec::new(), Vec::new());
         let of_env = env.iter().filter_map(|variable| match variable {
             Variable::Set(_, prose) => Some(prose),
@@ -91,7 +93,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             text::report_shell_reads(prose, within, &self.tables, self.diagnostics);
         }
         // A run decides both before the first item, so neither sees `item`.
-        for (condition, place) in [(&when, "a `when`"), (&list, "a `for-each`")] {
+        for (condition, place) in [(when.as_ref(), "a `when`"), (list.as_deref(), "a `for-each`")] {
             let Some(condition) = condition else { continue };
             let passage = MappedText::from_string(&condition.text);
             let found = self.resolve_reads(
@@ -172,7 +174,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         };
         let mut expression = String::new();
         write_literal(&list, &mut expression);
-        Some(text::parse_condition(&Text::from_made(expression, span), self.diagnostics))
+        Some(text::parse_condition(&Arc::new(Text::from_made(expression, span)), self.diagnostics))
     }
 
     fn step_agent(&mut self, step: &ast::Step, agents: &[Agent<'a>]) -> Option<usize> {

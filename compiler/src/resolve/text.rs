@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::ast::{Name, Source, Spanned};
 use crate::code::Code;
@@ -9,7 +10,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::files::Entry;
 use crate::load::Loader;
 use crate::mapped_text::MappedText;
-use crate::model::{Condition, Read, TemplateText};
+use crate::model::{Condition, Read, ReadTarget, TemplateText};
 use crate::resolve::params::Params;
 use crate::resolve::pipeline::Within;
 use crate::source::{FileId, Span};
@@ -113,11 +114,11 @@ pub(super) fn report_shell_reads(
 }
 
 /// Reads a condition and reports what is wrong with it.
-pub(super) fn parse_condition(text: &Text, diagnostics: &mut Diagnostics) -> Condition {
+pub(super) fn parse_condition(text: &Arc<Text>, diagnostics: &mut Diagnostics) -> Condition {
     let expression = template::parse_expression(text.as_str());
     let passage = MappedText::from_string(text);
     expression.problems.iter().for_each(|wrong| diagnostics.push(passage.report_problem(wrong)));
-    Condition { text: text.clone(), expression }
+    Condition { text: Arc::clone(text), expression }
 }
 
 /// What may be read in a place.
@@ -170,7 +171,7 @@ fn resolve_read(
     diagnostics: &mut Diagnostics,
 ) -> Option<Read> {
     let span = passage.span(read.range.clone());
-    let (mut step, mut param, mut pack, mut in_name) = (None, None, None, 0);
+    let (mut target, mut in_name) = (None, 0);
     // In expressions `_` stands for `-`, and never the other way round.
     let exact = read.via_directive || read.name.as_deref().is_some_and(|name| name.contains('-'));
     // How a name is written in this place.
@@ -195,7 +196,7 @@ fn resolve_read(
             };
             let left_out = |task: &&str| if exact { *task == name } else { template::same_name(task, name) };
             match within.steps.find(name, exact) {
-                Some(index) => step = Some(index),
+                Some(index) => target = Some(ReadTarget::Step(index)),
                 None if within.left_out.iter().any(left_out) => {
                     // A directive with the whole value renders a placeholder for it; a field or an expression has none.
                     let renders = read.via_directive && read.fields.is_empty();
@@ -218,7 +219,7 @@ fn resolve_read(
             let whole = field.map_or_else(|| name.to_owned(), |field| format!("{name}.{field}"));
             match scope.params.tables.find_name(NameKind::Pack, &whole, exact, home) {
                 Some(found) => {
-                    pack = Some(found);
+                    target = Some(ReadTarget::Pack(found));
                     in_name = usize::from(field.is_some());
                     scope.params.uses.packs[found] = true;
                     let in_plan = &scope.params.packs[found].name.value;
@@ -242,7 +243,7 @@ fn resolve_read(
                 false => template::same_name(port, name),
             });
             match port {
-                Some((_, Some(target))) => step = Some(*target),
+                Some((_, Some(step))) => target = Some(ReadTarget::Step(*step)),
                 // Of a task that is left out, or of one that is not there, which has been reported.
                 Some((_, None)) => {
                     let renders = read.via_directive && read.fields.is_empty();
@@ -266,7 +267,7 @@ fn resolve_read(
         }
         (Root::Param, Some(name)) => match scope.params.resolve_param(read, passage, exact, &spelt) {
             Ok((found, fields)) => {
-                param = Some(found);
+                target = Some(ReadTarget::Param(found));
                 in_name = fields;
                 if let Some(renamed) = scope.params.plan_name(found, fields, name) {
                     let place = (passage.home(read.range.start), passage.span(read.whole.clone()));
@@ -282,9 +283,7 @@ fn resolve_read(
     }
     Some(Read {
         root: read.root,
-        step,
-        param,
-        pack,
+        target,
         name: read.name.clone(),
         fields: locate_fields(read, passage).split_off(in_name),
         span,

@@ -341,7 +341,7 @@ impl<'a> Walk<'a, '_> {
         let follows = guarded && !harmless && !fact::is_tested(facts, root, name.as_deref());
         self.reads.push(Read {
             root,
-            fields: path.field_names(),
+            fields: path.field_names().into(),
             range: path.segments.first().map_or(bare, |segment| segment.range.clone()),
             whole: whole.clone(),
             guarded,
@@ -350,7 +350,7 @@ impl<'a> Walk<'a, '_> {
             assumes: facts.clone(),
             steps: match path.segments.split_last() {
                 Some((_, before)) if harmless => before.iter().map(|segment| segment.range.end).collect(),
-                _ => Vec::new(),
+                _ => Box::default(),
             },
             name,
         });

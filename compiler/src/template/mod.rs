@@ -187,7 +187,7 @@ pub(crate) struct Read {
     /// Of which step, port or parameter, as written: in expressions `_` may stand for `-` ([`same_name`]).
     pub(crate) name: Option<String>,
     /// Fields of the value, outermost first.
-    pub(crate) fields: Vec<String>,
+    pub(crate) fields: Box<[String]>,
     /// The name's place, or the root's where there is none.
     pub(crate) range: Range<usize>,
     /// The whole reference or directive.
@@ -203,7 +203,7 @@ pub(crate) struct Read {
     pub(crate) assumes: Arc<[Fact]>,
     /// Where each part of an expression ends whose fields follow, when a default or a test stands in for those as well:
     /// of `output.x.a.b | default(1)` behind `x` and behind `a`.
-    pub(crate) steps: Vec<usize>,
+    pub(crate) steps: Box<[usize]>,
 }
 
 /// Something wrong with a text.

@@ -228,7 +228,7 @@ fn find_read(directive: &Directive, harmless: bool) -> Option<Read> {
         follows,
         via_directive: true,
         assumes: directive.assumes.clone(),
-        steps: Vec::new(),
+        steps: Box::default(),
         name,
     })
 }

@@ -143,7 +143,7 @@ impl<'m, 'a> Builder<'m, 'a> {
 
     /// The agents that sum up files for what a step reads.
     fn list_summarizers(&self, step: &Step<'a>) -> Vec<usize> {
-        let given = step.context.iter().copied().chain(step.reads.iter().filter_map(|read| read.pack));
+        let given = step.context.iter().copied().chain(step.reads.iter().filter_map(|read| read.pack()));
         self.model.taken_in(given).into_iter().flat_map(|pack| self.model.packs[pack].summary_agents()).collect()
     }
 

@@ -72,7 +72,7 @@ impl Gates {
             return Gate::Open;
         }
         let shown = self.list.iter().enumerate().filter(|(bit, _)| between & (1 << bit) != 0).any(|(_, &gate)| {
-            pipeline.steps[gate].reads.iter().any(|read| read.step == Some(from))
+            pipeline.steps[gate].reads.iter().any(|read| read.step() == Some(from))
                 && asks_a_person(&pipeline.steps[gate], &pipeline.steps[to], gate)
         });
         if shown { Gate::Shown } else { Gate::Between }
@@ -89,7 +89,7 @@ fn asks_a_person(gate: &Step<'_>, to: &Step<'_>, index: usize) -> bool {
     }
     // The places where the condition reads the gate.
     let places: Vec<Span> =
-        to.reads.iter().filter(|read| read.in_when && read.step == Some(index)).map(|read| read.whole).collect();
+        to.reads.iter().filter(|read| read.in_when && read.step() == Some(index)).map(|read| read.whole).collect();
     let Some(when) = &to.when else { return false };
     let Some(tree) = &when.expression.tree else { return false };
     let is_gate = |expr: &Expr| {

@@ -70,16 +70,16 @@ impl<'m, 'a> Builder<'m, 'a> {
     fn find_source(&mut self, instance: &Instance, read: &Read, fields: &[Name]) -> Option<usize> {
         match read.root {
             Root::Output | Root::Previous | Root::Input => {
-                let step = read.step?;
+                let step = read.step()?;
                 (self.output_label(instance.pipeline, step, fields) == Label::Arbitrary).then(|| instance.steps[step])
             }
-            Root::Error | Root::Log => read.step.map(|step| instance.steps[step]),
+            Root::Error | Root::Log => read.step().map(|step| instance.steps[step]),
             Root::Param => {
                 let (index, kind) = self.find_param(instance, read)?;
                 (self.labels.field_label(kind, fields) == Label::Arbitrary).then(|| instance.params[index])
             }
             Root::Stdin => Some(self.stdin_node(read.span)),
-            Root::Context => Some(self.pack_given(instance, read.pack?)),
+            Root::Context => Some(self.pack_given(instance, read.pack()?)),
             _ => None,
         }
     }
@@ -88,7 +88,7 @@ impl<'m, 'a> Builder<'m, 'a> {
     fn list_source(&self, instance: &Instance, read: &Read) -> Option<(usize, Option<&'m TypeExpr>)> {
         let (node, kind) = match read.root {
             Root::Output | Root::Previous | Root::Input => {
-                let step = read.step?;
+                let step = read.step()?;
                 (instance.steps[step], self.output_type(instance.pipeline, step))
             }
             Root::Param => {
@@ -102,7 +102,7 @@ impl<'m, 'a> Builder<'m, 'a> {
 
     /// A parameter of the pipeline itself: those of the workflow are what its user wrote.
     fn find_param(&self, instance: &Instance, read: &Read) -> Option<(usize, &'m TypeExpr)> {
-        let Some(ParamRef::Pipeline(index)) = read.param else { return None };
+        let Some(ParamRef::Pipeline(index)) = read.param() else { return None };
         let params = &self.model.pipelines[instance.pipeline].ast.params;
         Some((index, &params.get(index)?.kind))
     }
@@ -308,7 +308,7 @@ impl<'m, 'a> Builder<'m, 'a> {
 
     /// The file protocol of a step: its own, else that of its agent.
     fn file_protocol(&self, step: &Step<'a>) -> Option<&'a ast::Files> {
-        step.ast.files.as_ref().or_else(|| self.model.agents[step.agent?].ast.files.as_ref())
+        step.ast.files.as_deref().or_else(|| self.model.agents[step.agent?].ast.files.as_ref())
     }
 
     /// What a file in the outbox of a step can carry.

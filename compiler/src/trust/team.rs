@@ -97,7 +97,7 @@ impl Builder<'_, '_> {
             .reads
             .iter()
             .filter(|read| places.contains(&read.whole))
-            .filter_map(|read| Some((read.pack?, read.span)))
+            .filter_map(|read| Some((read.pack()?, read.span)))
             .collect();
         for (pack, span) in given {
             let from = self.add_pack(team, pack, &|_, name, _| nodes.get(name).copied());
