@@ -106,23 +106,31 @@ fn find_hidden(text: &str) -> Vec<(usize, usize)> {
     let mut before: Option<char> = None;
     // The tags that may still belong to a flag: those of a region, and their end.
     let mut flag = 0;
-    let mut signs = text.char_indices().peekable();
-    while let Some((at, sign)) = signs.next() {
-        let after = signs.peek().map(|(_, sign)| *sign);
+    let mut at = 0;
+    // ASCII hides nothing, and is most of a text.
+    while let Some(plain) = text.as_bytes()[at..].iter().position(|byte| !byte.is_ascii()) {
+        if plain > 0 {
+            at += plain;
+            (before, flag) = (Some(char::from(text.as_bytes()[at - 1])), 0);
+        }
+        let mut signs = text[at..].chars();
+        let Some(sign) = signs.next() else { break };
         flag = match sign {
             '\u{1f3f4}' => 8,
             '\u{e0020}'..='\u{e007f}' => i32::max(flag - 1, 0),
             _ => 0,
         };
-        if !sign.is_ascii() && is_hidden(at, sign, before, after, flag > 0, || right_to_left(line_of(text, at))) {
+        let end = at + sign.len_utf8();
+        if is_hidden(at, sign, before, signs.next(), flag > 0, || right_to_left(line_of(text, at))) {
             match runs.last_mut() {
-                Some(run) if run.1 == at => run.1 = at + sign.len_utf8(),
-                _ => runs.push((at, at + sign.len_utf8())),
+                Some(run) if run.1 == at => run.1 = end,
+                _ => runs.push((at, end)),
             }
+        } else {
             // What follows a hidden character is judged by what can be seen before it.
-            continue;
+            before = Some(sign);
         }
-        before = Some(sign);
+        at = end;
     }
     runs
 }
