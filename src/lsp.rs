@@ -1,8 +1,6 @@
 //! `swarmc lsp`: the language server, over the files that `swarmc check` sees.
 
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 
 use miette::miette;
@@ -21,32 +19,12 @@ use crate::plan;
 use crate::prompt_preview;
 use crate::terminal::Paint;
 
-/// The variable that says how long the allocator keeps free memory, in milliseconds.
-const PURGE_DELAY: &str = "MIMALLOC_PURGE_DELAY";
-
-/// Longer than the check of an ordinary spec, so that the next check finds the memory of the last one: without any delay, a
-/// key takes 1.6 times as long (`benches/editor.rs`). Shorter than the default of a second, during which a long check takes
-/// memory beside the memory that it has freed: at 100 the server of that bench holds 63 MB, at 1000 it holds 82.
-const KEPT_MS: &str = "100";
-
 pub(crate) fn exec(_: &Lsp) -> miette::Result<Exit> {
-    shorten_purge_delay();
     match swarmc_lsp::serve(Arc::new(Disk { runs: Arc::default() })) {
         Ok(swarmc_lsp::Exit::Clean) => Ok(Exit::Done),
         // The protocol asks for 1.
         Ok(swarmc_lsp::Exit::Abrupt) => Ok(Exit::Spec),
         Err(error) => Err(miette!(help = "the language server is started by an editor", "not the protocol: {error}")),
-    }
-}
-
-/// Has the allocator return free memory soon: a server lives for days, and frees most of the memory that a check takes.
-/// The allocator reads its settings ahead of `main`, so the program starts itself again in its own process.
-fn shorten_purge_delay() {
-    if std::env::var_os(PURGE_DELAY).is_none()
-        && let Ok(program) = std::env::current_exe()
-    {
-        // It returns where it fails. The server works without, and takes more memory.
-        let _ = Command::new(program).args(std::env::args_os().skip(1)).env(PURGE_DELAY, KEPT_MS).exec();
     }
 }
 
