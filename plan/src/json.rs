@@ -18,6 +18,11 @@ pub fn write_plan(plan: &Plan) -> String {
     text
 }
 
+/// The plan as JSON on one line, for programs: less than half as long as [`write_plan`] makes it.
+pub fn encode_plan(plan: &Plan) -> String {
+    serde_json::to_string(plan).expect("a plan has string keys only")
+}
+
 /// Reads a plan, except for what expressions, texts with minijinja in them and JSON Schemas say: [`read_with`].
 ///
 /// # Errors
@@ -135,6 +140,7 @@ mod tests {
     fn what_is_written_is_read_and_written_alike() {
         let first = write_plan(&read_plan(&plan().to_string()).unwrap());
         assert_eq!(write_plan(&read_plan(&first).unwrap()), first);
+        assert_eq!(write_plan(&read_plan(&encode_plan(&read_plan(&first).unwrap())).unwrap()), first);
     }
 
     #[test]

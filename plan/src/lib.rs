@@ -29,7 +29,7 @@ pub use agent_names::{STATIONS, is_station};
 pub use body::{Body, Shape, Slot, StepKind};
 pub use compare::{Change, Difference, Field, Part, compare_plans};
 pub use connection::{Connection, ProviderKind};
-pub use json::{ReadError, VERSION, plan_schema, read_plan, read_with, write_plan};
+pub use json::{ReadError, VERSION, encode_plan, plan_schema, read_plan, read_with, write_plan};
 pub use limits::{Approval, Bound, Bounds, Budget, Hook, HookEvent, Likely, Policy, RequestTimeout, Unattended};
 pub use pipeline::{Exhausted, Iteration, Pipeline, RoundFailure};
 pub use provider::{

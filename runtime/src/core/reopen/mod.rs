@@ -64,7 +64,7 @@ pub(crate) fn reopen(
     let mut events: Vec<Event> = again.marks.iter().map(Mark::event).collect();
     events.extend(before.usage_events());
     let lines = events.len() as u32;
-    let plan = retry.plan.as_ref().map(|plan| digest_of(&swarmc_plan::write_plan(plan)));
+    let plan = retry.plan.as_ref().map(|plan| digest_of(&swarmc_plan::encode_plan(plan)));
     events.push(Event::RunReopened {
         version: VERSION,
         lines,

@@ -44,7 +44,7 @@ pub fn run_on_engine(
     let handle = engine.handle().map_err(request)?;
     let keep = |bytes: &[u8]| handle.block_on(engine.objects.put(bytes)).map_err(request);
     let submission = Submission {
-        plan: keep(swarmc_plan::write_plan(plan).as_bytes())?,
+        plan: keep(swarmc_plan::encode_plan(plan).as_bytes())?,
         pipeline: Some(pipeline.name.clone()),
         task: options.task,
         params,

@@ -60,6 +60,7 @@ use std::thread::JoinHandle;
 use swarmc_plan::{Pipeline, Plan, Step};
 
 use crate::core::graph::Graph;
+use crate::core::reopen::digest_of;
 use crate::core::state::{End, State};
 use crate::io::agent_api::AgentServer;
 use crate::io::artifact::Watches;
@@ -78,7 +79,6 @@ use crate::io::socket::Socket;
 use crate::io::socket_peer::Processes;
 use crate::io::worktree::{Repository, Worktrees};
 use crate::types::activity::Activities;
-use crate::types::digest::digest_bytes;
 use crate::types::error::RunError;
 use crate::types::event::{self, Content, Event, Record, StepId, VERSION};
 use crate::types::observer::Observer;
@@ -223,7 +223,7 @@ fn start_in(
     let folder = context.map_or_else(|| home.create(), |context| home.create_named(&context.run))?;
     // Before others can see the run, so that none of them takes it for one without a runner.
     let lock = Lock::acquire_lock(&folder)?;
-    let text = swarmc_plan::write_plan(plan);
+    let text = swarmc_plan::encode_plan(plan);
     std::fs::write(folder.plan_path(), &text).map_err(RunError::io("write", folder.plan_path()))?;
     folder.write_facts(&facts)?;
     let stdin = options.stdin.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
@@ -243,7 +243,7 @@ fn start_in(
     let event = Event::RunStarted {
         version: VERSION,
         run: folder.id.clone(),
-        plan: plan_digest(&text),
+        plan: digest_of(&text),
         pipeline: pipeline.name.clone(),
         task: options.task,
         params: if stored_params.is_none() { params.clone() } else { BTreeMap::new() },
@@ -580,10 +580,6 @@ fn resolve_params(
         Some(name) => Err(RunError::Request(format!("the plan has no parameter `{name}`"))),
         None => Ok(params),
     }
-}
-
-fn plan_digest(text: &str) -> String {
-    format!("sha256:{}", digest_bytes(text.as_bytes()))
 }
 
 fn count_processors() -> u32 {

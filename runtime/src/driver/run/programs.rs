@@ -10,6 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use swarmc_plan::{
     Agent, Body, Command, Effect, EnvValue, Environment, Join, Need, OnFailure, Pipeline, Plan, Segment, Step, When,
 };
@@ -296,8 +297,8 @@ fn certain_steps(pipeline: &Pipeline) -> BTreeSet<&str> {
     let plain: BTreeMap<&str, &Step> =
         pipeline.all_steps().filter(is_plain).map(|step| (step.name.as_str(), step)).collect();
     // From those that need nothing to those that need them.
-    let mut waiting: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut needed: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut waiting: FxHashMap<&str, usize> = FxHashMap::default();
+    let mut needed: FxHashMap<&str, Vec<&str>> = FxHashMap::default();
     let mut ready: Vec<&str> = Vec::new();
     for (&name, step) in &plain {
         let needs = step.needs.iter().map(|need| need.step.as_str()).chain(around.get(name).copied());

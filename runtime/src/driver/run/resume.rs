@@ -157,7 +157,7 @@ pub(super) fn go_on(
                 reopen::reopen(&folder.id, &read.records, (former, new), retry).map_err(RunError::Request)?;
             if is_mended {
                 // The event that names it comes after it.
-                folder.store_text(&swarmc_plan::write_plan(plan))?;
+                folder.store_text(&swarmc_plan::encode_plan(plan))?;
             }
             state = reopened.state;
             notices.extend(reopened.notices);
