@@ -147,7 +147,8 @@ fn check_example(preset: &str) {
     let envelopes = envelopes(&place);
     let mut sent: Vec<String> = envelopes.iter().map(words).collect();
     sent.sort();
-    assert_eq!(sent, EXAMPLE, "{err}");
+    // What was sent comes last: of a long output some reports keep the end alone.
+    assert!(sent == EXAMPLE, "{err}\n{}", sent.join("\n"));
     // Each reached the model of its receiver.
     for envelope in &envelopes {
         let id = format!("\"id\":\"{}\"", envelope["id"].as_str().expect("an id"));
