@@ -189,9 +189,10 @@ fn carry_on(
         return go_on(home, &context.run, None, (environment, headless), control, observer, Some(context));
     }
     let object = |digest: &str| handle.block_on(setup.objects.get(digest)).map_err(RunError::Request);
-    let text = String::from_utf8_lossy(&object(&submission.plan)?).into_owned();
-    let plan = swarmc_plan::read_plan(&text)
-        .map_err(|error| RunError::Plan { run: context.run.clone(), reason: error.to_string() })?;
+    let refused = |reason: String| RunError::Plan { run: context.run.clone(), reason };
+    // As it was submitted, so that the digest in the journal names the object also where another build wrote it.
+    let text = String::from_utf8(object(&submission.plan)?).map_err(|error| refused(error.to_string()))?;
+    let plan = swarmc_plan::read_plan(&text).map_err(|error| refused(error.to_string()))?;
     let options = Options {
         pipeline: submission.pipeline.clone(),
         task: submission.task.clone(),
@@ -202,7 +203,7 @@ fn carry_on(
         environment,
         ..Options::default()
     };
-    start_in(home, &plan, options, control, observer, Some(context))
+    start_in(home, (&plan, &text), options, control, observer, Some(context))
 }
 
 /// Refuses what workers cannot carry out.

@@ -166,13 +166,13 @@ pub fn start_run(
     control: Control,
     observer: Box<dyn Observer>,
 ) -> Result<Outcome, RunError> {
-    start_in(home, plan, options, control, observer, None)
+    start_in(home, (plan, &swarmc_plan::encode_plan(plan)), options, control, observer, None)
 }
 
-/// The same, for an engine where there is a `context`.
+/// The same with the plan's text, for an engine where there is a `context`.
 fn start_in(
     home: &Home,
-    plan: &Plan,
+    (plan, text): (&Plan, &str),
     mut options: Options,
     control: Control,
     observer: Box<dyn Observer>,
@@ -223,8 +223,7 @@ fn start_in(
     let folder = context.map_or_else(|| home.create(), |context| home.create_named(&context.run))?;
     // Before others can see the run, so that none of them takes it for one without a runner.
     let lock = Lock::acquire_lock(&folder)?;
-    let text = swarmc_plan::encode_plan(plan);
-    std::fs::write(folder.plan_path(), &text).map_err(RunError::io("write", folder.plan_path()))?;
+    std::fs::write(folder.plan_path(), text).map_err(RunError::io("write", folder.plan_path()))?;
     folder.write_facts(&facts)?;
     let stdin = options.stdin.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let stdin = stdin.map(|text| store_content(&folder, text)).transpose()?;
@@ -243,7 +242,7 @@ fn start_in(
     let event = Event::RunStarted {
         version: VERSION,
         run: folder.id.clone(),
-        plan: digest_of(&text),
+        plan: digest_of(text),
         pipeline: pipeline.name.clone(),
         task: options.task,
         params: if stored_params.is_none() { params.clone() } else { BTreeMap::new() },

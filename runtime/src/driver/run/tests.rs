@@ -342,6 +342,22 @@ fn a_damaged_journal_and_a_changed_plan_are_refused_untouched() {
 }
 
 #[test]
+fn the_digest_of_a_plan_is_that_of_its_text_however_it_is_written() {
+    let world = World::new();
+    let plan = plan(vec![step("only", argv(&["true"]), &[])]);
+    // As another build may write it.
+    let text = swarmc_plan::write_plan(&plan);
+    assert_ne!(text, swarmc_plan::encode_plan(&plan));
+    let observer = Box::new(Watcher(world.sender.clone()));
+    let outcome = start_in(&world.home(), (&plan, &text), world.options(), Control::new(), observer, None).unwrap();
+    let folder = world.home().find(&outcome.run).unwrap();
+    let records = folder.read_records().unwrap();
+    let Event::RunStarted { plan: digest, .. } = &records[0].event else { panic!("it starts") };
+    assert_eq!(*digest, digest_of(&text));
+    assert_eq!(folder.plan_of(&records).unwrap().0, text);
+}
+
+#[test]
 fn a_run_whose_journal_is_full_stops_with_the_reason_and_ends_its_processes() {
     let world = World::new();
     let plan = plan(vec![
