@@ -150,12 +150,16 @@ fn an_answer_of_the_wrong_type_is_mended_in_its_session() {
 }
 
 /// A relay in which the first task is played by the script.
-fn relay(kind: &str) -> Ended {
-    let place = place(&format!(
+fn relay_spec(kind: &str) -> String {
+    format!(
         "provider p {{ acp python3 \"agent.py\" {kind} }}\nagent a provider=p\npipeline main {{\n\
          edges {{ first -> second }}\n task first agent=a {{ prompt \"Hand over.\" }}\n\
          task second {{ stdin \"<<inbox>>\"; run \"cat\" }}\n result second\n}}\n"
-    ));
+    )
+}
+
+fn relay(kind: &str) -> Ended {
+    let place = place(&relay_spec(kind));
     let ended = place.swarmc(&["run", "flow.kdl"]);
     assert!(!ended.err.contains("not listed in time"), "whoever has listed the tools is not waited for: {ended:?}");
     let servers = &heard(&place)[1]["params"]["mcpServers"];
@@ -169,14 +173,22 @@ fn the_tools_of_the_run_are_handed_over_by_http_or_by_a_pipe() {
     relay("stdio").expect(0, &["Over a pipe"], &["handed over: False"]);
 }
 
+/// Where a provider says how its program gets the server of the run, the session does not name it.
+#[test]
+fn the_tools_of_the_run_are_handed_over_by_the_settings_of_the_provider_alone() {
+    let place = place(&relay_spec(
+        "configured; mcp-args --tools \"{url}\"; \
+         mcp-env AGENT_TOOLS #\"{\"url\":\"{url}\",\"headers\":[{\"name\":\"Authorization\",\"value\":\"Bearer {token}\"}]}\"#",
+    ));
+    let ended = place.swarmc(&["run", "flow.kdl"]).expect(0, &["From an agent"], &["handed over: False"]);
+    assert!(!ended.err.contains("not listed in time"), "{ended:?}");
+    assert_eq!(heard(&place)[1]["params"]["mcpServers"], json!([]));
+}
+
 /// An agent that never starts the server of the run's tools gets its prompt late. People hear of it while it waits.
 #[test]
 fn an_agent_that_starts_no_tools_is_reported_while_its_prompt_waits() {
-    let place = place(
-        "provider p { acp python3 \"agent.py\" forgetful }\nagent a provider=p\npipeline main {\n\
-         edges { first -> second }\n task first agent=a { prompt \"Hand over.\" }\n\
-         task second { stdin \"<<inbox>>\"; run \"cat\" }\n result second\n}\n",
-    );
+    let place = place(&relay_spec("forgetful"));
     let (mut child, _) = place.until(&["run", "flow.kdl"], "its agent has not started the MCP server `swarm` yet");
     assert!(!methods(&place).contains(&"session/prompt".to_owned()), "the prompt waits");
     let read_step = || {

@@ -78,6 +78,19 @@ impl Place {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
+    /// Leaves the lock behind that a process of opencode holds while it reads the logins to MCP servers.
+    pub(crate) fn lock_logins_of_opencode(&self) {
+        let home = self.folder.path().join("home/.local");
+        let key = format!("mcp-auth:{}", home.join("share/opencode/mcp-auth.json").display());
+        let sum = Command::new("sh").args(["-c", "printf %s \"$1\" | sha1sum", "sh", &key]).output();
+        let sum = String::from_utf8(sum.expect("sha1sum starts").stdout).expect("a digest is text");
+        let lock = home.join("state/opencode/locks").join(format!("{}.lock", &sum[..40]));
+        fs::create_dir_all(&lock).expect("a folder can be made");
+        for file in ["heartbeat", "meta.json"] {
+            fs::write(lock.join(file), "{}").expect("a file can be written");
+        }
+    }
+
     fn codex_home(&self) -> PathBuf {
         self.folder.path().join("home/.codex")
     }

@@ -38,6 +38,10 @@ pub enum Connection {
     Acp {
         /// The argument vector, program first.
         argv: Vec<String>,
+        /// How the program receives the address of its run's MCP server, if its task takes part in handoffs. Nothing: the
+        /// session that begins its turn names it.
+        #[serde(default, skip_serializing_if = "McpConfig::is_nothing")]
+        mcp: McpConfig,
     },
     /// A model behind an HTTP endpoint.
     Llm {
@@ -85,7 +89,7 @@ impl Connection {
     /// The argument vector of the program that takes its turns.
     pub fn program(&self) -> Option<&[String]> {
         match self {
-            Connection::Exec { argv, .. } | Connection::Acp { argv } => Some(argv),
+            Connection::Exec { argv, .. } | Connection::Acp { argv, .. } => Some(argv),
             _ => None,
         }
     }
@@ -149,7 +153,7 @@ impl Connection {
     /// How the program receives the address of its run's MCP server, where the spec says that.
     pub fn mcp_config(&self) -> Option<&McpConfig> {
         match self {
-            Connection::Exec { mcp, .. } => Some(mcp),
+            Connection::Exec { mcp, .. } | Connection::Acp { mcp, .. } => Some(mcp),
             _ => None,
         }
     }

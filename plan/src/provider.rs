@@ -159,6 +159,11 @@ impl McpConfig {
     pub fn is_nothing(&self) -> bool {
         *self == McpConfig::default()
     }
+
+    /// Whether an argument or a variable names the server.
+    pub fn names_server(&self) -> bool {
+        !self.args.is_empty() || !self.env.is_empty()
+    }
 }
 
 /// A variable that gives a command-line agent the address of an MCP server.

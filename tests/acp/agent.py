@@ -159,6 +159,10 @@ def session():
         method, params = request.get("method"), request.get("params", {})
         if method in ("session/new", "session/load"):
             servers = params["mcpServers"]
+            if KIND == "configured":
+                assert servers == [], servers
+                servers = [json.loads(os.environ["AGENT_TOOLS"])]
+                assert sys.argv[2:] == ["--tools", servers[0]["url"]], sys.argv
             if KIND == "locked":
                 say({"id": request["id"], "error": {"code": -32000, "message": "Authentication required"}})
                 continue
@@ -181,7 +185,7 @@ def session():
             else:
                 told["sessionId"] = "s1"
             answer(request, told)
-            if KIND in ("relay", "steered", "editor") and servers:
+            if KIND in ("relay", "configured", "steered", "editor") and servers:
                 rpc(servers[0], "tools/list", {})
             if KIND == "stdio" and servers:
                 servers = [start(servers[0])]
@@ -389,7 +393,7 @@ def prompt(servers, request):
         refused = [answer["error"]["message"] for answer in answers if "error" in answer]
         text(f"{len(answers) - len(refused)} read, then: {refused[0]}")
         return done()
-    if KIND == "relay":
+    if KIND in ("relay", "configured"):
         tools = rpc(servers[0], "tools/call", {"name": "send_handoff", "arguments": {
             "to": "second", "message": "From an agent"}})
         text(f"handed over: {tools['result']['isError']}")

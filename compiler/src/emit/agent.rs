@@ -123,7 +123,7 @@ fn emit_connection(provider: &Provider<'_>) -> Connection {
         };
     }
     if let Some(line) = &way.acp {
-        return Connection::Acp { argv: argv(line) };
+        return Connection::Acp { argv: argv(line), mcp: emit_mcp_config(own, preset) };
     }
     let delivery = own.delivery.as_ref().or_else(|| preset.and_then(|preset| preset.delivery.as_ref()));
     let reads = own.reads.as_ref().or_else(|| preset.and_then(|preset| preset.reads.as_ref()));

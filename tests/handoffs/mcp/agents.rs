@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use swarmc_endpoint::{Answer, Script};
@@ -23,6 +24,9 @@ pipeline main {
     result coder
 }
 "#;
+
+/// After how long opencode takes a lock that another process left behind.
+const STALE: Duration = Duration::from_secs(60);
 
 /// The name by which a program offers one of our tools to its model.
 fn offered(tools: &[String], tool: &str) -> Option<String> {
@@ -53,7 +57,10 @@ fn script() -> Script {
 }
 
 fn check(preset: &str, model: &str) {
-    let place = Place::new(programs(), script());
+    check_at(&Place::new(programs(), script()), preset, model);
+}
+
+fn check_at(place: &Place, preset: &str, model: &str) {
     let spec = SPEC.replace("PRESET", preset).replace("MODEL", model);
     fs::write(place.work().join("relay.kdl"), spec).expect("a file can be written");
     let ended = place.swarmc(&["run", "relay.kdl"]);
@@ -61,7 +68,7 @@ fn check(preset: &str, model: &str) {
     let tools: Vec<Vec<String>> = place.endpoint.prompts().into_iter().map(|request| request.tools).collect();
     assert_eq!(ended.status.code(), Some(0), "{out}\n{err}\n{tools:?}");
     assert!(out.contains("All is done."), "{out}");
-    let mut sent = envelopes(&place);
+    let mut sent = envelopes(place);
     sent.sort_by_key(|envelope| envelope["fromNodeId"].to_string());
     let [plan, answer] = sent.as_slice() else { panic!("there are two: {sent:?}") };
     assert_eq!((&plan["fromNodeId"], &plan["toNodeId"]), (&json!("architect"), &json!("coder")));
@@ -170,6 +177,18 @@ fn opencode_takes_part_in_the_example() {
 #[test]
 fn opencode_over_acp_takes_part_in_the_example() {
     check_example("opencode-acp");
+}
+
+/// opencode reads what it knows of logins to MCP servers behind a lock that all its processes share. A process that is
+/// killed at that leaves the lock behind, and others wait a minute for it: longer than they wait for a server.
+#[test]
+fn opencode_over_acp_has_the_tools_although_a_process_left_its_lock_behind() {
+    let place = Place::new(programs(), script());
+    place.prepare_opencode();
+    place.lock_logins_of_opencode();
+    let began = Instant::now();
+    check_at(&place, "opencode-acp", "model=\"scripted/scripted\"");
+    assert!(began.elapsed() < STALE, "it waited for the lock");
 }
 
 #[test]

@@ -230,14 +230,15 @@ impl Driver<'_> {
                 };
                 return Transport::Llm(Box::new(Model { question, lending }));
             }
-            Connection::Acp { argv } => {
+            Connection::Acp { argv, .. } => {
+                let words = argv.iter().map(OsString::from);
                 return Transport::Acp(Box::new(Acp {
-                    argv: argv.iter().map(OsString::from).collect(),
+                    argv: words.chain(mcp_config::build_arguments(provider, environment)).collect(),
                     install: provider.install.clone(),
                     model: agent.model.clone(),
                     mode: agent.mode.or(self.evaluator.plan.mode),
                     grant: Grant::new(&agent.name, agent, Path::new(""), environment),
-                    tools: mcp_config::find_run_server(environment, &self.services.agent_server),
+                    tools: mcp_config::find_run_server(provider, environment, &self.services.agent_server),
                     session: self.find_session(agent, attempt),
                     // A summary of files is no part of the conversation.
                     keeps: attempt.step.session.is_some() && attempt.role != Role::SumsUp,

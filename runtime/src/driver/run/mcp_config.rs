@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use serde_json::Value;
-use swarmc_plan::{MCP_NOTICES, MCP_TOKEN, MCP_URL, McpVariable, Provider};
+use swarmc_plan::{MCP_NOTICES, MCP_TOKEN, MCP_URL, McpConfig, McpVariable, Provider};
 
 use crate::io::agent_api::{AgentServer, MCP, SOCKET, TOKEN};
 use crate::io::executor::Tools;
@@ -70,11 +70,16 @@ pub(super) fn configure_environment(
 }
 
 /// The MCP server of the run, for an ACP agent; none if the attempt has no session.
-pub(super) fn find_run_server(environment: &[(OsString, OsString)], agent_server: &AgentServer) -> Option<Tools> {
+pub(super) fn find_run_server(
+    provider: &Provider,
+    environment: &[(OsString, OsString)],
+    agent_server: &AgentServer,
+) -> Option<Tools> {
     let [url, token, socket] = [MCP, TOKEN, SOCKET].map(|name| find_variable(environment, name).map(str::to_owned));
     let (url, token, socket) = (url?, token?, socket?);
     let (offers, listed) = agent_server.find_tools(&token)?;
-    Some(Tools { url, token, socket, offers, listed })
+    let is_configured = provider.connection.mcp_config().is_some_and(McpConfig::names_server);
+    Some(Tools { url, token, socket, offers, listed, is_configured })
 }
 
 /// What a variable holds: the last one of a name is the one that a process sees.
@@ -118,7 +123,7 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use swarmc_plan::{Connection, McpConfig};
+    use swarmc_plan::Connection;
 
     use super::*;
 

@@ -120,7 +120,7 @@ impl<'a> Evaluator<'a> {
     fn offers_tools(&self, player: &Agent) -> bool {
         match self.plan.provider(&player.provider).map(|provider| &provider.connection) {
             Some(Connection::Acp { .. }) => true,
-            Some(Connection::Exec { mcp, .. }) => !mcp.args.is_empty() || !mcp.env.is_empty(),
+            Some(Connection::Exec { mcp, .. }) => mcp.names_server(),
             _ => false,
         }
     }

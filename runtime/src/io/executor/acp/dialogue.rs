@@ -201,7 +201,8 @@ async fn begin_session(
 /// The MCP servers that a session begins with.
 fn list_servers(hello: &InitializeResponse, opening: &Opening) -> Vec<McpServer> {
     let knows_http = hello.agent_capabilities.mcp_capabilities.http;
-    let own = opening.tools.as_ref().and_then(|tools| own_server(tools, knows_http));
+    let own = opening.tools.as_ref().filter(|tools| !tools.is_configured);
+    let own = own.and_then(|tools| own_server(tools, knows_http));
     let others = opening.servers.iter().filter_map(|server| match &server.way {
         // The protocol has texts alone.
         ServerEndpoint::Process { program, arguments, environment } => {

@@ -81,6 +81,8 @@ pub(crate) struct Tools {
     pub offers: Arc<[ToolSpec]>,
     /// Whether a client has listed them.
     pub listed: Arc<ToolsListed>,
+    /// Whether the agent's arguments or variables name the server: the session does not name it then.
+    pub is_configured: bool,
 }
 
 /// Whether a failure of a turn says that the program went away on its own.
