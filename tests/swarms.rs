@@ -5,6 +5,7 @@ mod merging;
 mod mixed;
 mod recorded;
 mod seen;
+mod shapes;
 mod team;
 mod within;
 

@@ -295,6 +295,8 @@ impl State {
         let frame = std::mem::take(&mut self.frames[number as usize]);
         self.posts.remove(&number);
         self.clear_shelf(number);
+        self.swarms.retain(|key, _| key.frame != number);
+        self.agenda.swarms.retain(|key| key.frame != number);
         self.agenda.posts.remove(&number);
         if let Some(path) = frame.path {
             self.paths.remove(&(frame.instance, path));

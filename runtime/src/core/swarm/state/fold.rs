@@ -162,6 +162,8 @@ impl Swarm {
             Phase::Spawning | Phase::Monitoring => return,
         };
         self.lead = Lead { purpose, stage: LeadStage::Ready, attempt: 1, ..Lead::default() };
+        // Its end was ordered, where the only result has to be brought into the form of the output first.
+        self.agenda.finishing = false;
     }
 
     fn add_agent(
