@@ -75,7 +75,7 @@ impl Keeper {
             let mut progress = keeper.progress.lock().unwrap_or_else(PoisonError::into_inner);
             (progress.journal, progress.records) = (journal, records);
             if records > 0 {
-                progress.artifacts = keeper.list_artifacts().into_iter().collect();
+                progress.artifacts = keeper.list_artifacts().unwrap_or_default().into_iter().collect();
                 for (path, state) in keeper.list_files() {
                     progress.files.insert(path, state);
                 }
@@ -110,11 +110,13 @@ impl Keeper {
         let stored = std::fs::metadata(self.folder.path.join("artifacts")).and_then(|meta| meta.modified()).ok();
         let is_settled = stored.is_some_and(|stored| stored.elapsed().is_ok_and(|age| age > SETTLED));
         if stored.is_some() && (stored != progress.stored || !is_settled) {
-            let mut names = self.list_artifacts();
+            let mut names = self.list_artifacts()?;
             names.retain(|name| !progress.artifacts.contains(name));
-            files.extend(self.store_artifacts(&names)?);
-            progress.artifacts.extend(names);
-            progress.stored = stored;
+            let found = self.store_artifacts(&names)?;
+            // One that is not whole yet is looked at again.
+            progress.stored = stored.filter(|_| is_settled && found.len() == names.len());
+            progress.artifacts.extend(found.iter().map(|(name, _)| name.clone()));
+            files.extend(found.into_iter().map(|(_, file)| file));
         }
         // What a driver reads with the records goes with them; what people look at may come later.
         let found = if is_urgent { self.find_needed() } else { self.list_files() };
@@ -180,11 +182,14 @@ impl Keeper {
         [PLAN, PATCHES, HANDLED].into_iter().filter_map(|name| find(name.into())).collect()
     }
 
-    fn list_artifacts(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.folder.path.join("artifacts")).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        // Those that are being written have an extension.
-        names.filter(|name| name.bytes().all(|byte| byte.is_ascii_hexdigit())).collect()
+    fn list_artifacts(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(self.folder.path.join("artifacts"))? {
+            // Those that are being written have an extension.
+            let name = entry?.file_name().into_string().ok();
+            names.extend(name.filter(|name| name.bytes().all(|byte| byte.is_ascii_hexdigit())));
+        }
+        Ok(names)
     }
 
     /// The other files, by their paths as they are kept, with length and time.
@@ -212,7 +217,8 @@ impl Keeper {
     }
 
     /// Has texts that records refer to as objects, however short: the store has each under the digest that records name.
-    fn store_artifacts(&self, names: &[String]) -> io::Result<Vec<KeptFile>> {
+    /// Those that are whole, with their names.
+    fn store_artifacts(&self, names: &[String]) -> io::Result<Vec<(String, KeptFile)>> {
         let mut files = Vec::new();
         for some in names.chunks(PUTS) {
             let mut puts = JoinSet::new();
@@ -220,19 +226,17 @@ impl Keeper {
                 let path = format!("artifacts/{name}");
                 // It may be gone meanwhile.
                 let Ok(bytes) = std::fs::read(self.folder.path.join(&path)) else { continue };
-                let objects = self.objects.clone();
+                let (objects, name) = (self.objects.clone(), name.clone());
                 let put = async move {
                     let digest = objects.put(&bytes).await?;
-                    Ok::<_, String>(KeptFile {
-                        path,
-                        from: 0,
-                        bytes: Bytes::Object { digest, length: bytes.len() as u64 },
-                    })
+                    let is_whole = digest == name;
+                    let bytes = Bytes::Object { digest, length: bytes.len() as u64 };
+                    Ok::<_, String>(is_whole.then(|| (name, KeptFile { path, from: 0, bytes })))
                 };
                 puts.spawn_on(put, &self.handle);
             }
             for file in self.handle.block_on(puts.join_all()) {
-                files.push(file.map_err(io::Error::other)?);
+                files.extend(file.map_err(io::Error::other)?);
             }
         }
         Ok(files)
@@ -346,4 +350,41 @@ fn write_piece(path: &Path, from: u64, bytes: &[u8]) -> io::Result<()> {
 pub(crate) fn keeping(keeper: &Arc<Keeper>) -> impl Fn() -> io::Result<()> + Send + Sync + 'static {
     let keeper = Arc::clone(keeper);
     move || keeper.keep()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::home::Home;
+    use crate::types::digest::digest_bytes;
+
+    #[test]
+    fn an_artifact_that_is_half_written_is_kept_once_it_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let objects = Objects::open(&format!("file://{}", folder.path().display())).unwrap();
+        let client = Client::new("http://127.0.0.1:1", Duration::from_secs(1)).unwrap();
+        let run = Home::new(folder.path().join("home")).create_named("run").unwrap();
+        let artifacts = run.path.join("artifacts");
+        create_private(&artifacts, true).unwrap();
+        let keeper = Keeper::new((client, objects.clone()), run, 1, runtime.handle().clone(), (0, 0));
+        let (text, other) = ("a text in two halves", "another");
+        let names = [text, other].map(|text| digest_bytes(text.as_bytes()));
+        std::fs::write(artifacts.join(&names[0]), &text[..9]).unwrap();
+        std::fs::write(artifacts.join(&names[1]), other).unwrap();
+        std::fs::write(artifacts.join("0af3.draft"), "not there yet").unwrap();
+        let mut listed = keeper.list_artifacts().unwrap();
+        listed.sort();
+        let mut sorted = names.to_vec();
+        sorted.sort();
+        assert_eq!(listed, sorted);
+        let kept = |keeper: &Keeper| {
+            let kept = keeper.store_artifacts(&names).unwrap();
+            kept.into_iter().map(|(name, _)| name).collect::<Vec<String>>()
+        };
+        assert_eq!(kept(&keeper), [names[1].clone()]);
+        std::fs::write(artifacts.join(&names[0]), text).unwrap();
+        assert_eq!(kept(&keeper).len(), 2);
+        assert_eq!(runtime.block_on(objects.get(&names[0])).unwrap(), text.as_bytes());
+    }
 }

@@ -25,6 +25,7 @@ pub(crate) struct FileWriter {
 
 enum Note {
     Write(PathBuf, Vec<u8>),
+    Store(PathBuf, Vec<u8>),
     Append(PathBuf, Vec<u8>),
     Remove(PathBuf),
     RemoveFolder(PathBuf),
@@ -57,6 +58,11 @@ impl FileWriter {
     /// Writes `bytes` to `path`, replacing what is there.
     pub(crate) fn write(&self, path: PathBuf, bytes: Vec<u8>) {
         self.send(Note::Write(path, bytes));
+    }
+
+    /// The same for an artifact: its name, the digest of `bytes`, is there once they are.
+    pub(crate) fn store(&self, path: PathBuf, bytes: Vec<u8>) {
+        self.send(Note::Store(path, bytes));
     }
 
     /// Adds `bytes` to the end of the file at `path`, which need not be there.
@@ -93,6 +99,12 @@ fn write_all(receiver: &Receiver<Note>) -> Result<(), RunError> {
             Note::Write(path, bytes) => {
                 prepare_folder(&mut folders, &path)?;
                 std::fs::write(&path, bytes).map_err(RunError::io("write", path))?;
+            }
+            Note::Store(path, bytes) => {
+                prepare_folder(&mut folders, &path)?;
+                let draft = path.with_extension("draft");
+                let stored = std::fs::write(&draft, bytes).and_then(|()| std::fs::rename(&draft, &path));
+                stored.map_err(RunError::io("write", path))?;
             }
             Note::Append(path, bytes) => {
                 prepare_folder(&mut folders, &path)?;
@@ -131,4 +143,30 @@ fn prepare_folder(folders: &mut HashSet<OsString>, path: &Path) -> Result<(), Ru
         folders.insert(folder.into());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    #[test]
+    fn an_artifact_that_is_read_meanwhile_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("artifacts/0af3");
+        let (writer, thread) = FileWriter::start(|error| panic!("{error}"));
+        writer.store(path.clone(), b"before".to_vec());
+        let (sender, receiver) = mpsc::channel();
+        writer.report_when_written(move || sender.send(()).unwrap());
+        receiver.recv().unwrap();
+        let mut reader = std::fs::File::open(&path).unwrap();
+        writer.store(path.clone(), b"behind it".to_vec());
+        drop(writer);
+        thread.join().unwrap();
+        let mut read = String::new();
+        reader.read_to_string(&mut read).unwrap();
+        assert_eq!((read.as_str(), std::fs::read(&path).unwrap().as_slice()), ("before", &b"behind it"[..]));
+        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "its draft is gone");
+    }
 }

@@ -98,7 +98,7 @@ fn store_text(job: &Job, kind: ArtifactKind, text: &str, services: &Services) ->
     }
     let (kept, digest) = build_artifact(kind, text, services);
     if !services.folder.has_content(&kept.content) {
-        services.file_writer.write(services.folder.artifact_path(&digest), text.as_bytes().to_vec());
+        services.file_writer.store(services.folder.artifact_path(&digest), text.as_bytes().to_vec());
     }
     Some(kept)
 }
@@ -122,7 +122,7 @@ fn link_log(job: &Job, path: &Path, services: &Services) -> Result<Option<Artifa
         let linked = create_private(folder, true).and_then(|()| fs::hard_link(path, &artifact));
         if linked.is_err() {
             // Some file systems know no second names.
-            services.file_writer.write(artifact, text.into_bytes());
+            services.file_writer.store(artifact, text.into_bytes());
         }
     }
     Ok(Some(kept))
