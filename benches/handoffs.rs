@@ -7,6 +7,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -56,16 +57,19 @@ struct Invitation {
 fn measured(way: Way, clients: usize) -> (Vec<Duration>, Duration) {
     let folder = tempfile::tempdir().expect("a folder");
     let (child, invitation) = start(folder.path());
-    let started = Instant::now();
+    // Clients begin at once: what is measured is handoffs, not the start of the servers of others.
+    let begin = Arc::new(Barrier::new(clients + 1));
     let workers: Vec<_> = (0..clients)
         .map(|_| {
-            let invitation = invitation.clone();
+            let (invitation, begin) = (invitation.clone(), Arc::clone(&begin));
             thread::spawn(move || match way {
-                Way::Http => over_http(&invitation, ENVELOPES / clients),
-                Way::Stdio => over_stdio(&invitation, ENVELOPES / clients),
+                Way::Http => over_http(&invitation, ENVELOPES / clients, &begin),
+                Way::Stdio => over_stdio(&invitation, ENVELOPES / clients, &begin),
             })
         })
         .collect();
+    begin.wait();
+    let started = Instant::now();
     let mut times: Vec<Duration> = workers.into_iter().flat_map(|worker| worker.join().expect("a worker")).collect();
     let whole = started.elapsed();
     std::fs::write(folder.path().join("release"), "").expect("a pipe");
@@ -90,7 +94,7 @@ fn start(folder: &Path) -> (Child, Invitation) {
 }
 
 /// Sends handoffs over one connection, one after the other; how long each took.
-fn over_http(Invitation { url, token, .. }: &Invitation, count: usize) -> Vec<Duration> {
+fn over_http(Invitation { url, token, .. }: &Invitation, count: usize, begin: &Barrier) -> Vec<Duration> {
     let (authority, path) = url.strip_prefix("http://").and_then(|rest| rest.split_once('/')).expect("an address");
     let stream = TcpStream::connect(authority).expect("the port is open");
     stream.set_nodelay(true).expect("an option");
@@ -108,11 +112,12 @@ fn over_http(Invitation { url, token, .. }: &Invitation, count: usize) -> Vec<Du
         assert!(answer.contains(r#""isError":false"#), "{answer}");
         started.elapsed()
     };
+    begin.wait();
     (0..count).map(|_| one(&mut reader)).collect()
 }
 
 /// The same through one `swarmc mcp`.
-fn over_stdio(Invitation { socket, token, .. }: &Invitation, count: usize) -> Vec<Duration> {
+fn over_stdio(Invitation { socket, token, .. }: &Invitation, count: usize, begin: &Barrier) -> Vec<Duration> {
     let mut server = Command::new(env!("CARGO_BIN_EXE_swarmc"));
     server.arg("mcp").env("SWARM_SOCKET", socket).env("SWARM_TOKEN", token);
     let mut server = server.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("swarmc starts");
@@ -136,6 +141,7 @@ fn over_stdio(Invitation { socket, token, .. }: &Invitation, count: usize) -> Ve
         assert!(answer.contains(r#""isError":false"#), "{answer}");
         started.elapsed()
     };
+    begin.wait();
     let times = (0..count).map(|_| one()).collect();
     drop(input);
     assert!(server.wait().expect("swarmc ends").success());
