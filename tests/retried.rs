@@ -178,3 +178,20 @@ fn a_recording_holds_the_run_up_to_its_first_end() {
     again.expect(0, &[], &["is not recorded: the recording `", "ends at the first end of the run"]);
     assert_eq!(fs::read(place.work().join("tape/recording.jsonl")).expect("it is there"), tape);
 }
+
+#[test]
+fn items_that_failed_run_again_where_their_list_goes_on_without_them() {
+    let place = Place::new(
+        "pipeline p {\n    task file { for-each \"['a', 'b', 'c']\" join=settled; env F=\"<<item>>\"\n        \
+         run \"echo $F >>effects; test $F != b -o -e fixed && echo $F\" }\n    \
+         task report { value \"{{ output.file | length }}\" }\n    result report\n}\n",
+    );
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &["2"], &["file[1] failed"]);
+    place.write("fixed", "");
+    let again = place.swarmc(&["resume", "last", "--retry-failed"]);
+    again.expect(0, &["3"], &["runs again: `file[1]`", "`report`"]);
+    let mut effects = effects(&place);
+    effects.sort();
+    assert_eq!(effects, ["a", "b", "b", "c"]);
+    place.swarmc(&["resume", "last", "--retry-failed"]).expect(2, &[], &["nothing to run again", "it succeeded"]);
+}

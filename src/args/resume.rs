@@ -15,7 +15,8 @@ pub(crate) struct Resume {
     /// The run: its id, the beginning of it, or `last`; without it, the latest run that can be resumed, or with one of
     /// the options below the latest that has not succeeded.
     pub(crate) run: Option<String>,
-    /// Runs the steps again that failed without being handled, and all steps that depend on them or were ended by them.
+    /// Runs the steps again that failed without being handled, and all steps that depend on them or were ended by them;
+    /// items of a `for-each` with `join=settled` too.
     #[arg(long)]
     pub(crate) retry_failed: bool,
     /// Runs this step again, and all steps that depend on it: by its name, or as `swarmc inspect` lists it

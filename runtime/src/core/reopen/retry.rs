@@ -350,6 +350,8 @@ impl Finder<'_> {
             Some(Fate::Skipped(_)) if self.name(step).is_some_and(|(of, name)| self.changes.has(&of, &name)) => {
                 Next::RunsAgain
             }
+            // With `join=settled` it succeeds, whatever its items come to.
+            Some(Fate::Succeeded) if self.retry.failed && seen.items.is_some() => inside(),
             Some(Fate::Succeeded | Fate::Skipped(_)) => Next::Stays,
             None if node.kind.is_container() => inside(),
             None => Next::Stays,
