@@ -231,7 +231,7 @@ impl Keeper {
                     let digest = objects.put(&bytes).await?;
                     let is_whole = digest == name;
                     let bytes = Bytes::Object { digest, length: bytes.len() as u64 };
-                    Ok::<_, String>(is_whole.then(|| (name, KeptFile { path, from: 0, bytes })))
+                    Ok::<_, String>(is_whole.then_some((name, KeptFile { path, from: 0, bytes })))
                 };
                 puts.spawn_on(put, &self.handle);
             }
