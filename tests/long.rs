@@ -1,5 +1,5 @@
-//! A run of tens of thousands of records: it keeps snapshots while it goes on, a runner that comes back begins with them,
-//! and its end needs none.
+//! Runs that are long or deep. One of tens of thousands of records keeps snapshots while it goes on, a runner that comes
+//! back begins with them, and its end needs none. Calls that never end fail.
 
 use std::fs;
 use std::path::PathBuf;
@@ -75,4 +75,14 @@ fn a_long_run_goes_on_without_its_snapshots() {
     }
     fs::write(place.work().join("go"), "").expect("a file can be written");
     place.swarmc(&["resume"]).expect(0, &["went"], &["succeeded"]);
+}
+
+/// Whether calls end that a `when` decides about is for the run to see: it ends with a message, and not with the memory.
+#[test]
+fn calls_without_an_end_are_told_of() {
+    let place = Place::new(
+        "budget calls=100\npipeline main { param left type=int default=3\n    \
+         task again { when \"param.left > 0\"; call main left=\"{{ param.left + 1 }}\" }\n}\n",
+    );
+    place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &["`main` is called more than 1000 levels deep"]);
 }

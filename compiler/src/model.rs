@@ -115,6 +115,13 @@ pub(crate) struct Agent<'a> {
     pub files: Option<Files>,
 }
 
+impl Agent<'_> {
+    /// The texts that it brings into each of its turns.
+    pub(crate) fn template_texts(&self) -> impl Iterator<Item = &TemplateText> {
+        self.system.iter().chain(self.files.iter().flat_map(Files::template_texts))
+    }
+}
+
 /// A server of tools.
 #[derive(Debug)]
 pub(crate) struct Server<'a> {
@@ -250,6 +257,19 @@ pub(crate) struct Swarm<'a> {
     pub reads: Vec<Read>,
 }
 
+impl Swarm<'_> {
+    /// The agents that play in it, each once.
+    pub(crate) fn list_players(&self) -> Vec<usize> {
+        let members = self.members.iter().map(|member| member.agent);
+        let others = self.groups.iter().chain(&self.managers).chain(&self.spawns).copied();
+        let playing = [self.leader, self.synthesize].into_iter().chain(members).chain(others);
+        let mut playing: Vec<usize> = playing.flatten().collect();
+        playing.sort_unstable();
+        playing.dedup();
+        playing
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Member {
     pub agent: Option<usize>,
@@ -262,9 +282,19 @@ pub(crate) struct Pack<'a> {
     pub ast: &'a ast::ContextPack,
     /// In the order of the tree.
     pub rules: Vec<PackRule>,
+    /// What its texts read.
+    pub reads: Vec<Read>,
 }
 
 impl Pack<'_> {
+    /// The texts that stand in it.
+    pub(crate) fn template_texts(&self) -> impl Iterator<Item = &TemplateText> {
+        self.rules.iter().flat_map(|rule| match rule {
+            PackRule::Texts(texts) => texts.as_slice(),
+            PackRule::Merge(_) | PackRule::Summed(_) | PackRule::Plain => &[],
+        })
+    }
+
     /// The agents that sum files up for it.
     pub(crate) fn summary_agents(&self) -> impl Iterator<Item = usize> {
         self.rules.iter().filter_map(|rule| match rule {
@@ -482,12 +512,18 @@ impl Step<'_> {
         body.map(ast::Body::kind)
     }
 
-    /// Whether it has a value whenever it ran: a failed command keeps its text, a computed text does not fail, a list
-    /// keeps what came of the items that succeeded; a failed agent has none, and a typed output is then missing.
+    /// Whether it computes a text that may have no value.
+    pub(crate) fn may_compute_nothing(&self) -> bool {
+        let may_fail = |prose: &TemplateText| prose.template.may_fail;
+        self.kind().is_some_and(StepKind::is_computed) && self.body.template_texts().into_iter().any(may_fail)
+    }
+
+    /// Whether it has a value whenever it ran: a failed command keeps its text, and a text that is computed if that cannot
+    /// fail, a list keeps what came of the items that succeeded; a failed agent has none, and a typed output is then missing.
     pub(crate) fn keeps_output(&self) -> bool {
         match self.kind() {
             _ if self.list.is_some() => true,
-            Some(StepKind::Run | StepKind::Value) => self.ast.output.kind.is_none(),
+            Some(StepKind::Run | StepKind::Value) => self.ast.output.kind.is_none() && !self.may_compute_nothing(),
             Some(StepKind::Stop) | None => true,
             Some(_) => false,
         }

@@ -127,10 +127,13 @@ pub(super) fn check<'a>(
     outputs
 }
 
-/// What stands in the `env` of a provider or of a tool server.
-pub(super) fn check_providers(model: &Model<'_>, diagnostics: &mut Diagnostics) {
+/// What stands outside of pipelines: in the `env` of a provider or of a tool server, in swarms, and in context packs.
+pub(super) fn check_outside(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let providers = model.providers.iter().flat_map(|provider| &provider.env_reads);
-    for read in providers.chain(model.servers.iter().flat_map(|server| &server.env_reads)) {
+    let servers = model.servers.iter().flat_map(|server| &server.env_reads);
+    let swarms = model.swarms.iter().flat_map(|swarm| &swarm.reads);
+    let packs = model.packs.iter().flat_map(|pack| &pack.reads);
+    for read in providers.chain(servers).chain(swarms).chain(packs) {
         diagnostics.extend(not_given(model, None, read));
     }
 }

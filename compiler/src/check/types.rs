@@ -1,9 +1,10 @@
 //! SW203, SW204, SW205, SW206 and SW214: values that are read as something they are not.
 
+use crate::ast::Name;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::mapped_text::MappedText;
-use crate::model::{Body, Condition, Model, Pipeline, Step, TemplateText, Variable};
+use crate::model::{Body, Condition, Files, Model, Pipeline, Step, TemplateText, Variable};
 use crate::template::{Expr, Part, Template};
 use crate::types::{Checker, Env, PipelineTypes, Use};
 
@@ -29,6 +30,26 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
         pipeline.until.iter().for_each(|until| check_condition(&env, until, diagnostics));
         check_results(pipeline, known, diagnostics);
     }
+    let nothing = PipelineTypes::default();
+    for swarm in &model.swarms {
+        let mut check_outside = |name: &Name, prose: &TemplateText| {
+            diagnostics.set_home(Some(name.span));
+            check_text(&nothing.until_env(&model.workflow(name.span.file)), prose, None, diagnostics);
+        };
+        swarm.goal.iter().for_each(|goal| check_outside(&swarm.ast.name, goal));
+        for (written, member) in swarm.ast.members.iter().zip(&swarm.members) {
+            member.task.iter().for_each(|task| check_outside(&written.name, task));
+        }
+        for agent in swarm.list_players().into_iter().map(|agent| &model.agents[agent]) {
+            agent.template_texts().for_each(|prose| check_outside(&agent.ast.name, prose));
+        }
+    }
+    for pack in &model.packs {
+        diagnostics.set_home(Some(pack.ast.name.span));
+        let env = nothing.until_env(&model.workflow(pack.ast.name.span.file));
+        pack.template_texts().for_each(|prose| check_text(&env, prose, None, diagnostics));
+    }
+    diagnostics.set_home(None);
 }
 
 fn check_step(model: &Model<'_>, env: &Env<'_>, step: &Step<'_>, diagnostics: &mut Diagnostics) {
@@ -49,16 +70,15 @@ fn check_step(model: &Model<'_>, env: &Env<'_>, step: &Step<'_>, diagnostics: &m
         Variable::Set(_, prose) => Some(prose),
         Variable::Pass(_) | Variable::Secret(_) => None,
     });
-    for prose in step.body.template_texts().into_iter().chain(&step.stdin).chain(of_env) {
+    let of_files = step.files.iter().flat_map(Files::template_texts);
+    for prose in step.body.template_texts().into_iter().chain(&step.stdin).chain(of_files).chain(of_env) {
         check_text(env, prose, when, diagnostics);
     }
-    if let Some(agent) = step.agent.map(|agent| &model.agents[agent])
-        && let Some(system) = &agent.system
-    {
+    if let Some(agent) = step.agent.map(|agent| &model.agents[agent]) {
         // What an imported agent says is read in its own module.
         let whole = model.workflow(agent.ast.name.span.file);
         let env = Env { whole, steps: env.steps, params: env.params, inputs: env.inputs, item: env.item.clone() };
-        check_text(&env, system, when, diagnostics);
+        agent.template_texts().for_each(|prose| check_text(&env, prose, when, diagnostics));
     }
 }
 

@@ -469,8 +469,8 @@ impl Flow<'_, '_> {
     }
 }
 
-/// Whether the step can end badly once it runs: a computed text can only fail its `check` or its type, a gate only by a
-/// time-out.
+/// Whether the step can end badly once it runs: a computed text only fails its `check`, its type, or in what it computes, a
+/// gate only by a time-out.
 pub(crate) fn can_fail(step: &Step<'_>) -> bool {
     let lenient = step.ast.for_each.as_ref().is_some_and(|each| each.join == ForEachJoin::Settled);
     match &step.body {
@@ -480,7 +480,7 @@ pub(crate) fn can_fail(step: &Step<'_>) -> bool {
             choices.into_iter().any(|choice| choice.value == "fail")
         }
         _ if step.kind().is_some_and(StepKind::is_computed) => {
-            !step.ast.checks.is_empty() || step.ast.output.kind.is_some()
+            !step.ast.checks.is_empty() || step.ast.output.kind.is_some() || step.may_compute_nothing()
         }
         _ => true,
     }

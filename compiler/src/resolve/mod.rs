@@ -3,7 +3,7 @@
 mod edges;
 pub(crate) mod files;
 mod needs;
-mod order;
+pub(crate) mod order;
 mod pack;
 mod params;
 mod pipeline;

@@ -91,7 +91,7 @@ fn later_logs(steps: &mut [Step<'_>]) -> BTreeSet<(usize, usize)> {
 }
 
 /// One circle, the shortest from its first member, of each component of a graph: `needs` says what each needs.
-pub(super) fn find_cycles(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
+pub(crate) fn find_cycles(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut graph = DiGraph::with_capacity(needs.len(), needs.len());
     for _ in needs {
         graph.add_node(());

@@ -31,9 +31,10 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
 
     /// A pack; `made` are the patterns of what tasks write.
     fn resolve_pack(&mut self, pack: &'a ast::ContextPack, made: &[&str], agents: &[Agent<'a>]) -> Pack<'a> {
+        let mut reads = Vec::new();
         let rules = pack.rules.iter().map(|rule| match &rule.value {
-            ast::PackRule::Goal(text) => self.pack_texts(std::slice::from_ref(text)),
-            ast::PackRule::DefinitionOfDone(texts) => self.pack_texts(texts),
+            ast::PackRule::Goal(text) => self.pack_texts(std::slice::from_ref(text), &mut reads),
+            ast::PackRule::DefinitionOfDone(texts) => self.pack_texts(texts, &mut reads),
             ast::PackRule::Docs { path, .. } => {
                 let made = |path: &str| made.iter().any(|glob| fast_glob::glob_match(glob, path));
                 let span = path.span(0..path.as_str().len());
@@ -61,15 +62,16 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             }
             _ => PackRule::Plain,
         });
-        Pack { ast: pack, rules: rules.collect() }
+        let rules = rules.collect();
+        Pack { ast: pack, rules, reads }
     }
 
-    fn pack_texts(&mut self, texts: &[Text]) -> PackRule {
+    fn pack_texts(&mut self, texts: &[Text], reads: &mut Vec<Read>) -> PackRule {
         let mut proses = Vec::with_capacity(texts.len());
         for text in texts {
             let prose = text::scan_inline(text, self.loader, self.diagnostics);
             self.file_reads(&prose, None);
-            self.free_reads(&prose, None, PACK, Has::default());
+            reads.extend(self.free_reads(&prose, None, PACK, Has::default()));
             proses.push(prose);
         }
         PackRule::Texts(proses)

@@ -8,7 +8,7 @@ use super::{Resolver, order, text};
 use crate::ast::{self, Name};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
-use crate::model::{Agent, Files, Member, Start, Swarm};
+use crate::model::{Agent, Member, Start, Swarm};
 use crate::source::Span;
 use crate::suggest;
 use crate::symbols::NameKind;
@@ -81,25 +81,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             reads.extend(self.free_reads(task, None, TURN, Has::TURNS));
         }
         self.diagnostics.set_home(Some(swarm.name.span));
-        let mut playing: Vec<usize> = std::iter::once(leader_agent)
-            .chain(members.iter().map(|member| member.agent))
-            .chain(groups.iter().copied())
-            .chain(managers.iter().copied())
-            .chain(spawns.iter().copied())
-            .chain([synthesize])
-            .flatten()
-            .collect();
-        // Several may play one agent, whose mistakes are reported once.
-        playing.sort_unstable();
-        playing.dedup();
-        for agent in playing {
-            let of_files = agents[agent].files.iter().flat_map(Files::template_texts);
-            for prose in agents[agent].system.iter().chain(of_files) {
-                reads.extend(self.free_reads(prose, None, TURN, Has::TURNS));
-            }
-        }
-        self.diagnostics.set_home(None);
-        Swarm {
+        let mut resolved = Swarm {
             ast: swarm,
             wanted: true,
             goal,
@@ -111,7 +93,13 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             synthesize,
             carries: Vec::new(),
             reads,
+        };
+        // Several may play one agent, whose mistakes are reported once.
+        for prose in resolved.list_players().into_iter().flat_map(|agent| agents[agent].template_texts()) {
+            resolved.reads.extend(self.free_reads(prose, None, TURN, Has::TURNS));
         }
+        self.diagnostics.set_home(None);
+        resolved
     }
 
     fn resolve_member(&mut self, swarm: &ast::Swarm, member: &ast::Member, agents: &[Agent<'a>]) -> Member {

@@ -16,16 +16,16 @@ use super::tree::{Argument, Const, Expr, ExprKind, Operator, Statement, Target};
 use super::{MAX_PROBLEMS, Part, Problem, Read, Root, Spanned};
 use crate::suggest::{Near, find_closest, find_nearest, format_list};
 
-/// Walks a text's tree; `parts` are those of the text.
-pub(super) fn visit_template(tree: &[Statement], parts: &mut [Part], problems: &mut Vec<Problem>) -> Vec<Read> {
-    let mut walk = Walk { parts, reads: Vec::new(), problems, scopes: vec![BTreeMap::new()] };
+/// Walks a text's tree; `parts` are those of the text. What it reads, and whether a value may be without a result.
+pub(super) fn visit_template(tree: &[Statement], parts: &mut [Part], problems: &mut Vec<Problem>) -> (Vec<Read>, bool) {
+    let mut walk = Walk { parts, reads: Vec::new(), may_fail: false, problems, scopes: vec![BTreeMap::new()] };
     walk.visit_statements(tree, &Facts::default());
-    walk.reads
+    (walk.reads, walk.may_fail)
 }
 
 /// Walks a condition's tree.
 pub(super) fn visit_condition(expr: &Expr, problems: &mut Vec<Problem>) -> Vec<Read> {
-    let mut walk = Walk { parts: &mut [], reads: Vec::new(), problems, scopes: Vec::new() };
+    let mut walk = Walk { parts: &mut [], reads: Vec::new(), may_fail: false, problems, scopes: Vec::new() };
     walk.visit_expression(expr, &Facts::default());
     walk.reads
 }
@@ -53,6 +53,7 @@ enum Missing {
 struct Walk<'a, 'd> {
     parts: &'d mut [Part],
     reads: Vec<Read>,
+    may_fail: bool,
     problems: &'d mut Vec<Problem>,
     /// Names that the text binds, innermost scope last; false where only some ways there bind it.
     scopes: Vec<BTreeMap<&'a str, bool>>,
@@ -210,9 +211,11 @@ impl<'a> Walk<'a, '_> {
                 let known = self.problems.len();
                 self.visit_expression(left, facts);
                 self.visit_expression(right, facts);
-                if matches!(op, Operator::Div | Operator::FloorDiv | Operator::Rem) && is_zero(right) {
+                let divides = matches!(op, Operator::Div | Operator::FloorDiv | Operator::Rem);
+                if divides && is_zero(right) {
                     self.report_zero_division(right);
                 }
+                self.may_fail |= divides && !matches!(right.kind, ExprKind::Const(_));
                 self.check_constant(expr, known);
             }
             ExprKind::Concat(left, right) => {
@@ -240,6 +243,8 @@ impl<'a> Walk<'a, '_> {
                 }
                 self.check_applied("filter", name, arguments.len(), FILTERS);
                 self.visit_arguments(arguments, facts);
+                // A text may hold no number.
+                self.may_fail |= matches!(name.value.as_str(), "int" | "float") && arguments.is_empty();
             }
             ExprKind::Test { of, name, arguments } => {
                 let presence = matches!(name.value.as_str(), "defined" | "undefined");

@@ -65,6 +65,9 @@ pub(crate) struct Template {
     pub(crate) parts: Vec<Part>,
     /// What the text reads, by place.
     pub(crate) reads: Vec<Read>,
+    /// Whether it may have no value although what it reads is there: it divides by what may be zero, or reads a number of
+    /// what may hold none.
+    pub(crate) may_fail: bool,
     /// What is wrong with it, by place.
     pub(crate) problems: Vec<Problem>,
     /// Its logic, directives in place; empty where there is none, or none that could be read.

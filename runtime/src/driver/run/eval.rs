@@ -49,6 +49,9 @@ pub(crate) use turn_result::{Finished, PREFILL, truncate_to_event};
 /// The bytes that the outputs of all items together may take.
 const LONGEST_LIST: usize = 64 * 1024 * 1024;
 
+/// How many calls, loops and lists may be inside of each other when a call begins: more is a call without an end.
+const DEEPEST: usize = 1000;
+
 /// Parameters in their textual form, by name.
 pub(crate) type Texts = BTreeMap<String, String>;
 
@@ -237,6 +240,12 @@ impl<'a> Evaluator<'a> {
         let view = self.build_view(state, key.frame, Some(definition), made).map_err(render_failure)?;
         match (state.node(key).kind, &definition.for_each, &definition.body) {
             (Kind::Each { .. }, Some(each), _) => self.evaluate_items(each, &view),
+            (Kind::Call(_), _, Body::Call(call)) if state.frame(key.frame).rank.len() > DEEPEST => {
+                let (origin, name) = (&definition.origin, &call.pipeline);
+                Err(render_failure(format!(
+                    "{origin}: `{name}` is called more than {DEEPEST} levels deep: its `when` never ends that"
+                )))
+            }
             (Kind::Call(_), _, Body::Call(call)) => self.evaluate_arguments(call, &view),
             _ => Ok(Opening::default()),
         }
