@@ -243,7 +243,7 @@ impl<'a> Evaluator<'a> {
             (Kind::Call(_), _, Body::Call(call)) if state.frame(key.frame).rank.len() > DEEPEST => {
                 let (origin, name) = (&definition.origin, &call.pipeline);
                 Err(render_failure(format!(
-                    "{origin}: `{name}` is called more than {DEEPEST} levels deep: its `when` never ends that"
+                    "{origin}: `{name}` is called more than {DEEPEST} levels deep: end its calls by a `when` in this step"
                 )))
             }
             (Kind::Call(_), _, Body::Call(call)) => self.evaluate_arguments(call, &view),
