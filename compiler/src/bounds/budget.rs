@@ -28,8 +28,9 @@ pub(crate) fn check_budgets(plan: &Plan, sources: &Sources, diagnostics: &mut Di
     // exceed.
     let quick = Sums::from_plan(plan, Estimate::Usual, &Bytes);
     check_endless_turns(plan, &quick, sources, diagnostics);
-    check_starved_turns(plan, sources, diagnostics);
-    check_turn_tokens(plan, sources, diagnostics);
+    let mut reported = check_starved_turns(plan, sources, diagnostics);
+    check_turn_tokens(plan, sources, &mut reported, diagnostics);
+    check_agents(plan, sources, &reported, diagnostics);
     let exact = OnceCell::new();
     for (position, case) in budget_cases(plan, &quick).into_iter().enumerate() {
         let mut found = find_excess(&case);
@@ -77,7 +78,8 @@ fn budget_cases<'p>(plan: &'p Plan, sums: &Sums<'p>) -> Vec<Case<'p>> {
     let mut cases = Vec::new();
     let all: Vec<Run<'p>> = list_runs(plan, sums).collect();
     if let Some(budget) = &plan.budget {
-        for run in all.iter().filter(is_root_run(plan)) {
+        let is_root = is_root(plan);
+        for run in all.iter().filter(|run| is_root(run.name)) {
             cases.push(Case { run: Run { totals: run.totals.limit_to(run.budget, Estimate::Usual), ..*run }, budget });
         }
     }
@@ -114,7 +116,7 @@ fn list_runs<'p>(plan: &'p Plan, sums: &Sums<'p>) -> impl Iterator<Item = Run<'p
 }
 
 /// Whether something is run by itself: it is the default, or nothing else starts it.
-fn is_root_run<'p>(plan: &'p Plan) -> impl Fn(&&Run<'p>) -> bool {
+fn is_root(plan: &Plan) -> impl Fn(&str) -> bool {
     let mut started: HashSet<&str> = HashSet::new();
     for step in plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps()) {
         match &step.body {
@@ -123,7 +125,7 @@ fn is_root_run<'p>(plan: &'p Plan) -> impl Fn(&&Run<'p>) -> bool {
             _ => {}
         }
     }
-    move |run| run.name == plan.default || !started.contains(run.name)
+    move |name| name == plan.default || !started.contains(name)
 }
 
 /// More than is allowed.
@@ -186,7 +188,7 @@ fn report_excess(case: &Case<'_>, excess: &Excess, sources: &Sources) -> Option<
 
 /// Turns that a budget never lets begin: what is reserved for one is more than all that it allows. Only where no sum
 /// tells it already, which is for items of a list, and for the budgets of agents.
-fn check_starved_turns(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
+fn check_starved_turns<'p>(plan: &'p Plan, sources: &Sources, diagnostics: &mut Diagnostics) -> HashSet<&'p Origin> {
     let mut seen = HashSet::new();
     for pipeline in &plan.pipelines {
         let wired: HashSet<&str> = pipeline.edges.iter().flat_map(|edge| [&*edge.from, &*edge.to]).collect();
@@ -214,10 +216,50 @@ fn check_starved_turns(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnos
             }
         }
     }
+    seen
+}
+
+/// All turns of an agent in a run, against the agent's own budget, unless one alone is known to be too many.
+fn check_agents(plan: &Plan, sources: &Sources, reported: &HashSet<&Origin>, diagnostics: &mut Diagnostics) {
+    let (mut bytes, mut tokens) = (Meter::new(&Bytes), Meter::new(&O200k));
+    let is_root = is_root(plan);
+    for agent in &plan.agents {
+        let budget = agent.budget.as_ref().filter(|budget| !budget.at_most && !reported.contains(&budget.origin));
+        let Some(budget) = budget else { continue };
+        // The run that takes the most: of one without a run, nothing is asked.
+        let most = |meter: &mut Meter<'_>| {
+            let sums = Sums::from_agent(plan, &agent.name, meter);
+            let roots = plan.pipelines.iter().filter(|it| is_root(&it.name));
+            let all = roots.filter_map(|pipeline| {
+                let totals = sums.pipelines[pipeline.name.as_str()];
+                let totals = totals.limit_to(pipeline.budget.as_ref(), Estimate::Usual);
+                // What its turns take beside each other is not added up.
+                let totals = Totals { time: super::amount::Amount::ZERO, ..totals };
+                let run = Run { kind: "agent", name: &agent.name, origin: &agent.origin, totals, budget: Some(budget) };
+                let case = Case { run, budget };
+                let found = find_excess(&case);
+                (!found.is_empty()).then_some((case, found))
+            });
+            all.max_by_key(|(case, _)| case.run.totals.turns.known)
+        };
+        let mut found = most(&mut bytes);
+        if found.as_ref().is_some_and(|(_, found)| found.iter().any(|excess| excess.counted)) {
+            found = most(&mut tokens);
+        }
+        let Some((case, found)) = found else { continue };
+        for excess in found {
+            diagnostics.extend(report_excess(&case, &excess, sources));
+        }
+    }
 }
 
 /// Turns that alone can take more tokens than the budget of their agent allows, and are then refused.
-fn check_turn_tokens(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
+fn check_turn_tokens<'p>(
+    plan: &'p Plan,
+    sources: &Sources,
+    reported: &mut HashSet<&'p Origin>,
+    diagnostics: &mut Diagnostics,
+) {
     let mut types = Types::new(&plan.types);
     let (mut bytes, mut tokens) = (Meter::new(&Bytes), Meter::new(&O200k));
     for pipeline in &plan.pipelines {
@@ -239,6 +281,7 @@ fn check_turn_tokens(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnosti
             }
             let most = most(&mut tokens);
             let Some(span) = place::find_span(&budget.origin, sources).filter(|_| most > allowed) else { continue };
+            reported.insert(&budget.origin);
             let message = format!(
                 "a turn of `{}` can take {most} tokens, and the budget of its agent `{}` allows {allowed}",
                 step.name, agent.name
@@ -264,7 +307,8 @@ fn check_endless_turns(plan: &Plan, sums: &Sums<'_>, sources: &Sources, diagnost
     }
     let mut seen = HashSet::new();
     let all: Vec<Run<'_>> = list_runs(plan, sums).collect();
-    for run in all.iter().filter(is_root_run(plan)) {
+    let is_root = is_root(plan);
+    for run in all.iter().filter(|run| is_root(run.name)) {
         // Several runs may come to one list.
         if let Some(cause) = run.totals.limit_to(run.budget, Estimate::Usual).endless
             && seen.insert(cause.origin())

@@ -215,7 +215,7 @@ fn answers_cost_what_their_price_says() {
 fn a_pipeline_that_calls_itself_has_no_end_and_does_not_hang() {
     let again = step("again", json!({ "body": { "call": { "pipeline": "p" } } }));
     let bounds = compute_bounds(&plan(json!([again]), json!({})), &Bytes);
-    assert!(why(&bounds["p"].turns).contains("calls its own again"));
+    assert!(why(&bounds["p"].launches).contains("calls its own again"));
 }
 
 #[test]

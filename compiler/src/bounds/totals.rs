@@ -3,7 +3,7 @@
 //! In: a plan. Out: [`Totals`] of each pipeline and swarm. Linear in the plan: a called pipeline is counted once, before
 //! those that call it; loops and items multiply.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use swarmc_plan::{Agent, Body, Budget, Likely, OnFailure, Pipeline, Plan, PromptBody, Step, Swarm};
 
@@ -114,15 +114,19 @@ impl<'p> Sums<'p> {
 
     /// The same with a meter that may know some of the texts.
     pub(crate) fn from_meter(plan: &'p Plan, estimate: Estimate, meter: &mut Meter<'_>) -> Sums<'p> {
-        let mut counter = Counter {
-            plan,
-            estimate,
-            types: Types::new(&plan.types),
-            meter,
-            sums: Sums { pipelines: HashMap::new(), swarms: HashMap::new(), steps: Vec::new() },
-        };
+        Sums::count(plan, estimate, meter, None)
+    }
+
+    /// What the prompts of tasks use that ask this agent, and nothing else.
+    pub(crate) fn from_agent(plan: &'p Plan, agent: &'p str, meter: &mut Meter<'_>) -> Sums<'p> {
+        Sums::count(plan, Estimate::Usual, meter, Some(agent))
+    }
+
+    fn count(plan: &'p Plan, estimate: Estimate, meter: &mut Meter<'_>, only: Option<&'p str>) -> Sums<'p> {
+        let sums = Sums { pipelines: HashMap::new(), swarms: HashMap::new(), steps: Vec::new() };
+        let mut counter = Counter { plan, estimate, only, types: Types::new(&plan.types), meter, sums };
         // Ahead of the pipelines, whose steps look up what their swarms use.
-        for swarm in &plan.swarms {
+        for swarm in plan.swarms.iter().filter(|_| only.is_none()) {
             let totals = counter.count_swarm(swarm);
             counter.sums.swarms.insert(&swarm.name, totals);
         }
@@ -132,6 +136,23 @@ impl<'p> Sums<'p> {
         }
         counter.sums
     }
+}
+
+/// Whether agents may take turns in a pipeline, or in what it calls.
+fn asks_agents(plan: &Plan, pipeline: &str) -> bool {
+    let mut seen = HashSet::from([pipeline]);
+    let mut open = vec![pipeline];
+    while let Some(pipeline) = open.pop().and_then(|name| plan.pipeline(name)) {
+        for step in pipeline.all_steps() {
+            match &step.body {
+                Body::Prompt(_) | Body::Swarm(_) => return true,
+                _ if matches!(step.on_failure, OnFailure::Fix(_)) => return true,
+                Body::Call(call) if seen.insert(&call.pipeline) => open.push(&call.pipeline),
+                _ => {}
+            }
+        }
+    }
+    false
 }
 
 /// Every pipeline, each after those that it calls.
@@ -175,6 +196,8 @@ fn callees_first(plan: &Plan) -> Vec<&Pipeline> {
 struct Counter<'p, 'm, 't> {
     plan: &'p Plan,
     estimate: Estimate,
+    /// The one agent whose turns count, where not all do.
+    only: Option<&'p str>,
     types: Types<'p>,
     meter: &'m mut Meter<'t>,
     sums: Sums<'p>,
@@ -210,6 +233,14 @@ impl<'p> Counter<'p, '_, '_> {
 
     /// One run of a step: turns, each with its attempts, and items.
     fn count_step(&mut self, scope: &Scope<'p>, step: &'p Step) -> Totals<'p> {
+        let counts = match (&step.body, self.only) {
+            (_, None) | (Body::Call(_) | Body::Loop(_), Some(_)) => true,
+            (Body::Prompt(body), Some(_)) => self.counts_agent(&body.agent),
+            (_, Some(_)) => false,
+        };
+        if !counts {
+            return Totals::default();
+        }
         let mut all = self.count_turn(scope, step);
         // Envelopes give it further turns, which its budget counts too. One turn alone reads each of them.
         let further = self.estimate.repeat(scope.pipeline.max_turns(step)) - 1;
@@ -233,8 +264,10 @@ impl<'p> Counter<'p, '_, '_> {
         }
         // Over all its turns in a run, the agent's own budget holds.
         match super::prompt::prompt_body(step).and_then(|body| self.plan.agent(&body.agent)) {
-            Some(agent) => Totals { time: all.time, ..all.limit_to(agent.budget.as_ref(), self.estimate) },
-            None => all,
+            Some(agent) if self.only.is_none() => {
+                Totals { time: all.time, ..all.limit_to(agent.budget.as_ref(), self.estimate) }
+            }
+            _ => all,
         }
     }
 
@@ -258,8 +291,10 @@ impl<'p> Counter<'p, '_, '_> {
         all.time = all.time.plus(Amount::at_most(sum_waits(step)));
         match &step.on_failure {
             OnFailure::Fix(agent) => {
-                let fix = self.count_fix_turn(scope, step, agent);
-                all = all.times(2_u64).plus(fix);
+                all = all.times(2_u64);
+                if self.counts_agent(agent) {
+                    all = all.plus(self.count_fix_turn(scope, step, agent));
+                }
             }
             OnFailure::Escalate => {
                 all = all.times(2_u64);
@@ -269,6 +304,11 @@ impl<'p> Counter<'p, '_, '_> {
             OnFailure::Fail | OnFailure::Skip => {}
         }
         all
+    }
+
+    /// Whether the turns of this agent count.
+    fn counts_agent(&self, agent: &str) -> bool {
+        self.only.is_none_or(|only| only == agent)
     }
 
     /// One attempt, without its checks.
@@ -282,8 +322,12 @@ impl<'p> Counter<'p, '_, '_> {
                     let budget = self.plan.pipeline(&call.pipeline).and_then(|pipeline| pipeline.budget.as_ref());
                     totals.limit_to(budget, self.estimate)
                 }
+                // A callee without totals is one in whose middle this call stands.
+                None if !asks_agents(self.plan, &call.pipeline) => {
+                    let open = Amount::unbounded(Cause::Circle(step));
+                    Totals { launches: open, time: open, ..Totals::default() }
+                }
                 None => {
-                    // A callee without totals is one in whose middle this call stands.
                     let open = Amount::unbounded(Cause::Circle(step));
                     let endless = Some(Cause::Circle(step));
                     Totals { launches: open, turns: open, input: open, output: open, cost: open, time: open, endless }
@@ -340,8 +384,9 @@ impl<'p> Counter<'p, '_, '_> {
     /// The turns before an attempt, in which agents sum up the files of its packs.
     fn count_summaries(&mut self, scope: &Scope<'p>, step: &'p Step) -> Totals<'p> {
         let turns = self.plan.summary_turns(step).into_iter();
-        turns.fold(Totals::default(), |sum, (agent, turns)| {
-            sum.plus(self.count_summary_turn(scope, step, agent).times(turns))
+        turns.fold(Totals::default(), |sum, (agent, turns)| match self.counts_agent(agent) {
+            true => sum.plus(self.count_summary_turn(scope, step, agent).times(turns)),
+            false => sum,
         })
     }
 

@@ -9,7 +9,7 @@ use crate::ast::{Body, Line, Step, Variable};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics, Edit, Fix};
 use crate::model::{Model, Pipeline};
-use crate::syntax::Text;
+use crate::syntax::{Text, quote_text};
 use crate::template;
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
@@ -58,10 +58,9 @@ fn check_text(node: &str, text: &Text, step: Option<(&Step, &Line)>, diagnostics
         .label(text.span(range.clone()), format!("reads `{word}` into a command"));
         diagnostics.push(match step {
             Some((step, line)) => {
+                let quoted = quote_text(written);
                 let mut diagnostic = diagnostic.help(format!(
-                    "pass it on standard input, `stdin \"{}\"`, or in a variable, `env VALUE=\"{}\"`, which the command reads as \"$VALUE\"",
-                    written.escape_default(),
-                    written.escape_default()
+                    "pass it on standard input, `stdin {quoted}`, or in a variable, `env VALUE={quoted}`, which the command reads as \"$VALUE\""
                 ));
                 diagnostic.fix = fix_with_variable(step, line, text, &range);
                 diagnostic
@@ -79,7 +78,7 @@ fn fix_with_variable(step: &Step, line: &Line, text: &Text, range: &Range<usize>
         return None;
     }
     let (before, after) = (&text.as_str()[..range.start], &text.as_str()[range.end..]);
-    let written = quote_string(&text.as_str()[range.clone()]);
+    let written = quote_text(&text.as_str()[range.clone()]);
     let command = match line.words.as_slice() {
         [_] if before.contains('\'') => return None,
         // Within double quotes the shell puts the value there as it is.
@@ -94,23 +93,8 @@ fn fix_with_variable(step: &Step, line: &Line, text: &Text, range: &Range<usize>
         }
     };
     let all = line.words.first()?.outer_span().to(line.words.last()?.outer_span());
-    let text = format!("{}; env {NAME}={written}", quote_string(&command));
+    let text = format!("{}; env {NAME}={written}", quote_text(&command));
     Some(Fix { title: format!("pass it as ${NAME}"), edits: vec![Edit { span: all, text }], certain: false })
-}
-
-/// A text as a KDL string of one line.
-pub(super) fn quote_string(text: &str) -> String {
-    // A raw string of one line can hold no line break.
-    if text.contains('\n') {
-        return format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"));
-    }
-    // Some number of `#` stands behind no quote of the text, so the search ends.
-    let marks = (0..).map(|count| "#".repeat(count)).find(|marks| match marks.is_empty() {
-        true => !text.contains(['"', '\\']),
-        false => !text.contains(&format!("\"{marks}")),
-    });
-    let marks = marks.unwrap_or_default();
-    format!("{marks}\"{text}\"{marks}")
 }
 
 /// A word as a shell reads it unchanged.
@@ -134,12 +118,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_for_the_shell_and_for_kdl() {
+    fn words_are_quoted_for_the_shell() {
         assert_eq!(["a-b", "it's", ""].map(quote_shell_word), ["a-b", "'it'\\''s'", "''"]);
         assert_eq!(escape_shell("a\"$b`\\"), "a\\\"\\$b\\`\\\\");
-        assert_eq!(quote_string("plain"), "\"plain\"");
-        assert_eq!(quote_string("a \"b\""), "#\"a \"b\"\"#");
-        assert_eq!(quote_string("a\"#b"), "##\"a\"#b\"##");
-        assert_eq!(quote_string("a\n\"b\""), "\"a\\n\\\"b\\\"\"");
     }
 }

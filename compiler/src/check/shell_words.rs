@@ -9,9 +9,9 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::emit::command::SHELL_WORDS;
 use crate::model::Model;
 use crate::source::Sources;
-use crate::syntax::Text;
+use crate::syntax::{Text, quote_text};
 
-use super::command::{quote_shell_word, quote_string};
+use super::command::quote_shell_word;
 
 pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     for hook in &model.spec.hooks {
@@ -75,14 +75,14 @@ fn check_line(node: &str, line: &Line, sources: &Sources, diagnostics: &mut Diag
         let all = all.join(" ");
         return diagnostics.push(diagnostic.help(format!(
             "its effect ends with the command: write the next command too, `{node} {}`",
-            quote_string(&format!("{all} && COMMAND"))
+            quote_text(&format!("{all} && COMMAND"))
         )));
     }
     if !is_whole(node, words, sources) {
         return diagnostics.push(diagnostic.help(format!("write a line for a shell: `{node} \"…\"`")));
     }
     let written: Vec<String> = words.iter().zip(&found).map(|(word, found)| as_shell(word, *found)).collect();
-    let line = quote_string(&written.join(" "));
+    let line = quote_text(&written.join(" "));
     let as_it_stands = word.is_bare() && matches!(shell, Shell::Operator | Shell::Word);
     let help = match as_it_stands {
         true => format!("write a line for a shell, `{node} {line}`, or `\"{shown}\"` for the word itself"),

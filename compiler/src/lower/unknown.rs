@@ -110,7 +110,7 @@ pub(super) fn unknown_property(name: &Name, entry: &syntax::Entry, schema: &'sta
     }
     if schema.rest.is_some_and(|rest| matches!(rest.kind, Kind::Scalar)) {
         let word = match &entry.value.kind {
-            ValueKind::String(text) => format!("\"{key}={}\"", text.as_str().escape_debug()),
+            ValueKind::String(text) => crate::syntax::quote_text(&format!("{key}={}", text.as_str())),
             ValueKind::Number(number) => format!("\"{key}={}\"", number.as_str()),
             _ => format!("\"{key}=…\""),
         };
@@ -179,10 +179,8 @@ fn suggest_template(written: &ValueKind) -> String {
     let call = "with `call NAME PARAM=\"VALUE\"` in a task; its `param`s are what differs";
     match written {
         ValueKind::String(text) if text.as_str().ends_with(".kdl") => {
-            format!(
-                "write `import \"{}\"` at the top level, and call a pipeline of it {call}",
-                text.as_str().escape_debug()
-            )
+            let path = crate::syntax::quote_text(text.as_str());
+            format!("write `import {path}` at the top level, and call a pipeline of it {call}")
         }
         _ => format!("a pipeline is reused {call}"),
     }

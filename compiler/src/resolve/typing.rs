@@ -11,7 +11,8 @@ use crate::mapped_text::MappedText;
 use crate::model::{Body, Model, Pipeline, Step, TemplateText};
 use crate::source::Span;
 use crate::types::{
-    Checker, Field, Kind, Lack, Limits, Lookup, ParamTypes, PipelineTypes, Record, Type, Types, Typing, Use, Workflow,
+    Checker, Field, Kind, Lack, Limits, Lookup, ParamTypes, PipelineTypes, Record, Type, Types, Typing, Use, Words,
+    Workflow,
 };
 
 /// How deep computed types nest; what goes deeper is any.
@@ -114,21 +115,23 @@ fn infer_decision(span: Span, gate: &ast::Gate, types: &Types, lookup: &mut Look
         unanswered: None,
     };
     let mut asked = types.resolve_fields(&gate.asks, lookup);
-    if let Some(choice) = answers_itself(gate) {
+    if let Some(choices) = answers_itself(gate).map(Arc::new) {
         // A gate that takes its default leaves them empty.
         for field in asked.iter_mut().filter(|field| field.kind.lack != Lack::ABSENT) {
             field.kind.lack = Lack::ABSENT;
-            field.unanswered = Some(choice);
+            field.unanswered = Some(Arc::clone(&choices));
         }
     }
     let fields = std::iter::once(choice).chain(asked).collect();
     Type::new(Kind::Record(Arc::new(Record::new(fields, span))))
 }
 
-/// Where a gate declares an option that it takes without a person.
-fn answers_itself(gate: &ast::Gate) -> Option<Span> {
-    let mut choices = gate.headless.iter().chain(gate.on_timeout.as_ref().map(|timeout| &timeout.choice));
-    choices.find(|choice| choice.value != "fail").map(|choice| choice.span)
+/// The options that a gate takes without a person, and where it declares the first.
+fn answers_itself(gate: &ast::Gate) -> Option<Words> {
+    let choices = gate.headless.iter().chain(gate.on_timeout.as_ref().map(|timeout| &timeout.choice));
+    let choices: Vec<_> = choices.filter(|choice| choice.value != "fail").collect();
+    let span = choices.first()?.span;
+    Some(Words { words: choices.into_iter().map(|choice| choice.value.clone()).collect(), span })
 }
 
 /// The type of a step's output, from its type for one item, and from that of the item.

@@ -28,3 +28,4 @@ pub use reparse::reparse;
 pub use text::{Form, Text};
 pub use token::{Token, TokenKind};
 pub use tree::{Block, Entry, Name, Node, Number, Tree, Value, ValueKind};
+pub(crate) use word::quote_text;

@@ -151,8 +151,12 @@ pub(super) fn keyword_problem(word: &str, span: Span) -> Problem {
     }
 }
 
-/// A text as a string: quoted, or raw when it has backslashes or quotes.
-pub(super) fn quote_text(text: &str) -> String {
+/// A text as a string of one line: quoted, or raw when it has backslashes or quotes.
+pub(crate) fn quote_text(text: &str) -> String {
+    // A raw string of one line can hold no line break.
+    if text.contains('\n') {
+        return format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"));
+    }
     if !text.contains(['\\', '"']) {
         return format!("\"{text}\"");
     }
@@ -200,5 +204,6 @@ mod tests {
         assert_eq!(quote_text("a/b"), "\"a/b\"");
         assert_eq!(quote_text("a\\b"), "#\"a\\b\"#");
         assert_eq!(quote_text("a\"#b"), "##\"a\"#b\"##");
+        assert_eq!(quote_text("a\n\"b\""), "\"a\\n\\\"b\\\"\"");
     }
 }

@@ -48,6 +48,18 @@ const DEPENDENCY_WORDS: &[&str] = &["success", "failure", "always", "any"];
 enum Missing {
     Harms,
     Harmless,
+    /// A default or a test stands behind an item or a field of it.
+    HarmlessWithin,
+}
+
+impl Missing {
+    /// The same for the value whose item or field it is.
+    fn behind(self) -> Missing {
+        match self {
+            Missing::Harms => Missing::Harms,
+            Missing::Harmless | Missing::HarmlessWithin => Missing::HarmlessWithin,
+        }
+    }
 }
 
 struct Walk<'a, 'd> {
@@ -193,7 +205,7 @@ impl<'a> Walk<'a, '_> {
             ExprKind::Variable(name) => self.visit_variable(name, expr.range.clone(), missing),
             ExprKind::Attribute { of, name } => self.visit_attribute(of, name, facts, missing),
             ExprKind::Item { of, index } => {
-                self.visit_operand(of, facts, missing);
+                self.visit_operand(of, facts, missing.behind());
                 self.visit_expression(index, facts);
             }
             ExprKind::Slice { of, bounds } => {
@@ -294,7 +306,7 @@ impl<'a> Walk<'a, '_> {
                     self.report_unknown("attribute of `loop`", &name.value, name.range.clone(), &LOOP);
                 }
             }
-            _ => self.visit_operand(of, facts, missing),
+            _ => self.visit_operand(of, facts, missing.behind()),
         }
     }
 
@@ -341,7 +353,7 @@ impl<'a> Walk<'a, '_> {
             return;
         }
         let name = path.name().map(str::to_owned);
-        let harmless = missing == Missing::Harmless;
+        let harmless = missing != Missing::Harms;
         let guarded = harmless || fact::can_prove(facts, root, name.as_deref());
         let follows = guarded && !harmless && !fact::is_tested(facts, root, name.as_deref());
         self.reads.push(Read {
@@ -354,7 +366,10 @@ impl<'a> Walk<'a, '_> {
             via_directive: false,
             assumes: facts.clone(),
             steps: match path.segments.split_last() {
-                Some((_, before)) if harmless => before.iter().map(|segment| segment.range.end).collect(),
+                Some((_, before)) if missing == Missing::Harmless => {
+                    before.iter().map(|segment| segment.range.end).collect()
+                }
+                Some(_) if harmless => path.segments.iter().map(|segment| segment.range.end).collect(),
                 _ => Box::default(),
             },
             name,

@@ -48,6 +48,8 @@ impl Lack {
     pub(crate) const SILENT: Lack = Lack(2);
     /// It may not be there at all, as an optional field: reading it is an error.
     pub(crate) const ABSENT: Lack = Lack(4);
+    /// All of them.
+    pub(crate) const ALL: Lack = Lack(7);
 
     /// Whether one of `other` is among them.
     pub(crate) fn has(self, other: Lack) -> bool {
@@ -135,8 +137,11 @@ impl PartialEq for Record {
         // by size alone, since comparing what is shared without end has no end.
         let outline = |field: &Field| (std::mem::discriminant(&field.kind.kind), field.kind.size());
         let alike = |(own, other): (&Field, &Field)| own.name == other.name && outline(own) == outline(other);
+        // A test of a field leaves those records that have it.
+        let lacks = |(own, other): (&Field, &Field)| own.kind.lack == other.kind.lack;
         self.span == other.span
             && self.fields.len() == other.fields.len()
+            && self.fields.iter().zip(&other.fields).all(lacks)
             && (!self.written || self.fields.iter().zip(&other.fields).all(alike))
     }
 }
@@ -153,6 +158,11 @@ impl Record {
         Record { written: true, ..Record::new(fields, span) }
     }
 
+    /// The same with these fields.
+    pub(crate) fn with_fields(&self, fields: Vec<Field>) -> Record {
+        Record { fields, ..*self }
+    }
+
     /// Whether it is small enough to be part of computed types.
     pub(crate) fn is_small(&self) -> bool {
         self.size <= union::LARGEST && self.depth <= union::DEEPEST
@@ -166,7 +176,7 @@ impl Record {
 }
 
 /// A field of a record.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Field {
     pub(crate) name: String,
     pub(crate) kind: Type,
@@ -174,8 +184,8 @@ pub(crate) struct Field {
     pub(crate) limits: Limits,
     /// What it means.
     pub(crate) description: Option<String>,
-    /// Where a gate that asks for the field declares a default, which leaves the field empty.
-    pub(crate) unanswered: Option<Span>,
+    /// The choices with which a gate that asks for the field may answer itself, which leaves the field empty.
+    pub(crate) unanswered: Option<Arc<Words>>,
 }
 
 impl Field {

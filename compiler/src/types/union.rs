@@ -195,7 +195,10 @@ impl Type {
     pub(crate) fn into_stored(self) -> Type {
         let stored = |kind: Kind| match kind {
             Kind::Iter { item, .. } => Kind::List(item),
-            Kind::Tuple(tuple) => Kind::List(Arc::new(tuple.item())),
+            // A list as any other, whose items are still known one by one.
+            Kind::Tuple(tuple) => {
+                Type::tuple(tuple.items.iter().cloned().map(Type::into_stored).collect(), Form::List).kind
+            }
             kind => kind,
         };
         let kind = match self.kind {

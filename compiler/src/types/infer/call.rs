@@ -7,6 +7,12 @@ use super::super::{Classes, Kind, Lack, Type};
 use super::{Checker, Need};
 use crate::template::{Argument, Const, Expr, ExprKind, Operator, Spanned};
 
+/// The most items of a `range`; minijinja's own limit.
+pub(super) const MOST_RANGE: u64 = 100_000;
+
+/// The tests that fail on what is missing; the others do not hold then.
+const TESTS_OF_TEXT: [&str; 4] = ["startingwith", "endingwith", "filter", "test"];
+
 /// A use of a filter, a test or a function.
 pub(super) struct Applied<'a> {
     /// What it is: `filter`.
@@ -270,6 +276,11 @@ impl Checker<'_> {
                 {
                     self.zero_step(step);
                 }
+                let bounds: Option<Vec<i64>> =
+                    applied.arguments.iter().map(|argument| parse_whole(&argument.value)).collect();
+                if let Some(items) = bounds.as_deref().map(count_range).filter(|items| *items > MOST_RANGE) {
+                    self.too_long_range(applied, items);
+                }
                 Type::iter(Type::INT, true)
             }
             "debug" => Type::STRING,
@@ -342,6 +353,11 @@ impl Checker<'_> {
             }
             return;
         };
+        if TESTS_OF_TEXT.contains(&name) && item.lack.has(Lack::ABSENT.union(Lack::SILENT)) {
+            let field = outer.arguments.first().filter(|_| at > 0).and_then(|argument| argument.value.as_text());
+            of.iter().for_each(|of| self.missing_for_test(of, name, &named.value, field));
+            return;
+        }
         self.hold_test(&Applied {
             what: "test",
             name,
@@ -371,6 +387,18 @@ fn is_rounded(expr: &Expr) -> bool {
         ExprKind::Arithmetic { op: Operator::FloorDiv, .. } => true,
         _ => false,
     }
+}
+
+/// How many numbers there are from the first of these bounds to the second, in steps of the third.
+fn count_range(bounds: &[i64]) -> u64 {
+    let (from, to, step) = match *bounds {
+        [to] => (0, to, 1),
+        [from, to] => (from, to, 1),
+        [from, to, step] => (from, to, step),
+        _ => return 0,
+    };
+    let way = if (from < to) == (step > 0) { from.abs_diff(to) } else { 0 };
+    way.div_ceil(step.unsigned_abs().max(1))
 }
 
 /// The whole number that is written there.

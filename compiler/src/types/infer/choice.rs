@@ -28,6 +28,8 @@ pub(super) struct Choices {
 #[derive(Default)]
 struct Choice {
     words: Vec<Expr>,
+    /// Whether it goes through nothing else.
+    only_words: bool,
     /// Each with what is compared, and whether it must differ.
     compared: Vec<(Expr, Arc<Words>, bool)>,
     /// The words that are asked for.
@@ -77,7 +79,8 @@ impl Checker<'_> {
         };
         let words: Vec<Expr> = items.iter().filter(|item| item.as_text().is_some()).cloned().collect();
         // The name of the loop was bound last, so it has this number.
-        self.choices.open.insert(self.bindings, Choice { words, ..Choice::default() });
+        let only_words = words.len() == items.len();
+        self.choices.open.insert(self.bindings, Choice { words, only_words, ..Choice::default() });
         Some(self.bindings)
     }
 
@@ -126,6 +129,12 @@ impl Checker<'_> {
         let ExprKind::Variable(name) = &value.kind else { return None };
         let number = self.find_binding(name)?.1;
         self.choices.open.get_mut(&number)
+    }
+
+    /// The words that a value may be, where it is one of some that are written out.
+    pub(super) fn list_words(&mut self, value: &Expr) -> Option<Vec<String>> {
+        let choice = self.find_choice(value).filter(|choice| choice.only_words)?;
+        choice.words.iter().map(|word| word.as_text().map(str::to_owned)).collect()
     }
 
     /// Notes that a value is used where any word may be meant.

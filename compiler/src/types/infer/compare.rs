@@ -172,6 +172,9 @@ impl Checker<'_> {
     pub(super) fn infer_arithmetic(&mut self, whole: &Expr, left: &Expr, op: Operator, right: &Expr) -> Type {
         let types = self.env.whole.types;
         let (one, other) = (self.type_of(left), self.type_of(right));
+        if op == Operator::Pow && has_no_power(left, right) {
+            self.no_power(whole);
+        }
         let (ones, others) = (types.possible_kinds(&one.kind), types.possible_kinds(&other.kind));
         let mut result: Option<Type> = None;
         for one in &ones {
@@ -188,6 +191,22 @@ impl Checker<'_> {
             }
         }
         result.unwrap_or(Type::ANY)
+    }
+}
+
+/// Whether a power of whole numbers that are written out is beyond 128 bits, or divides by zero.
+fn has_no_power(left: &Expr, right: &Expr) -> bool {
+    let whole = |expr| super::call::parse_whole(expr).filter(|_| !has_fraction(expr));
+    let (Some(base), Some(power)) = (whole(left), whole(right)) else { return false };
+    let fits = |power| i128::from(base).checked_pow(power).is_some();
+    if power < 0 { base == 0 } else { !u32::try_from(power).is_ok_and(fits) }
+}
+
+/// Whether a number is written with a fraction.
+fn has_fraction(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Negative(of) => has_fraction(of),
+        kind => matches!(kind, ExprKind::Const(Const::Float(_))),
     }
 }
 

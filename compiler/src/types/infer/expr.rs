@@ -113,7 +113,11 @@ impl Checker<'_> {
                 self.finish_walk(walk, need)
             }
             ExprKind::Item { of, index } => {
-                let mut walk = self.start_walk(of);
+                // A default stands in for all of a path that is written out.
+                let mut walk = match need {
+                    Need::Nothing if of.as_path().is_some() => self.start_walk_with(of, Need::Nothing),
+                    _ => self.start_walk(of),
+                };
                 match &index.kind {
                     ExprKind::Const(Const::Text(name)) => self.walk_field(&mut walk, name, None, &index.range),
                     ExprKind::Const(Const::Int(number)) => {
@@ -123,11 +127,7 @@ impl Checker<'_> {
                             walk.kind.lack = Lack::NEVER;
                         }
                     }
-                    _ => {
-                        if let Some(kind) = self.infer_index(&mut walk, index) {
-                            return kind;
-                        }
-                    }
+                    _ => self.walk_index(&mut walk, index),
                 }
                 self.finish_walk(walk, need)
             }
@@ -260,48 +260,6 @@ impl Checker<'_> {
         kinds.iter().map(sliced).reduce(Type::or).unwrap_or(Type::ANY)
     }
 
-    /// A field or an item by a computed key: which one, the run knows. None where there is none, after it was reported.
-    fn infer_index(&mut self, walk: &mut Walk, index: &Expr) -> Option<Type> {
-        let key = self.type_of(index);
-        self.choice_used(index);
-        let types = self.env.whole.types;
-        let whole = Classes::INT.union(Classes::BOOL).union(Classes::FLOAT);
-        let mut items = Vec::new();
-        let mut wrong = None;
-        for kind in types.possible_kinds(&walk.kind.kind) {
-            let takes = match &kind {
-                Kind::Map(_) => Classes::TEXT.union(whole),
-                Kind::Record(_) => Classes::TEXT,
-                kind if kind.item_type().is_some() => whole,
-                _ => Classes::ALL,
-            };
-            match (&kind, self.find_misfit(&key, takes)) {
-                (Kind::Any | Kind::None, _) => items.push(Type::ANY),
-                // Nothing is in it, wherever it is looked for.
-                (Kind::Tuple(tuple), _) if tuple.items.is_empty() => wrong = wrong.or(Some((kind.clone(), false))),
-                (kind, None) if kind.item_type().is_some() => items.push(kind.item_type().unwrap_or(Type::ANY)),
-                (Kind::Map(item), None) => items.push((**item).clone()),
-                (Kind::Record(record), None) => {
-                    let fields = record.fields.iter().map(|field| field.kind.clone().into_present());
-                    items.push(fields.reduce(Type::or).unwrap_or(Type::ANY));
-                }
-                (_, found) => wrong = wrong.or(Some((kind.clone(), found.is_some()))),
-            }
-        }
-        let Some((kind, by_key)) = wrong else { return Some(items.into_iter().reduce(Type::or).unwrap_or(Type::ANY)) };
-        let shown = self.clip_source(index);
-        walk.kind.kind = kind;
-        match by_key {
-            true => self.wrong_index(walk, index, &shown),
-            false => self.walk_field(walk, &format!("`{shown}`"), Some(0), &index.range),
-        }
-        // What is certainly missing is reported where it is needed.
-        if !walk.kind.lack.has(Lack::ABSENT) {
-            walk.kind = Type::ANY;
-        }
-        None
-    }
-
     /// Runs `then` where a condition came out like this.
     pub(super) fn with_assumption(
         &mut self,
@@ -365,7 +323,11 @@ impl Checker<'_> {
 
     /// A walk that starts from an expression's value.
     pub(super) fn start_walk(&mut self, of: &Expr) -> Walk {
-        let kind = self.type_of(of);
+        self.start_walk_with(of, Need::Value)
+    }
+
+    fn start_walk_with(&mut self, of: &Expr, need: Need) -> Walk {
+        let kind = self.infer_operand(of, need);
         Walk::from_value(kind, self.place_key(of), of.range.clone())
     }
 
@@ -390,7 +352,7 @@ impl Checker<'_> {
         // One report for a place is enough, though it may lack in several ways.
         let mut reported = false;
         for (lack, proved, needed) in [
-            (Lack::ABSENT, defined, need != Need::Nothing),
+            (Lack::ABSENT, defined, !need.may_lack()),
             (Lack::SILENT, defined, need == Need::Value),
             (Lack::NULL, holds, need == Need::Value),
         ] {
@@ -450,7 +412,7 @@ impl Checker<'_> {
         walk.root = None;
         if let Some(key) = &mut walk.key {
             key.push('.');
-            key.push_str(name);
+            key.push_str(&super::super::env::normalize_name(name));
         }
     }
 
@@ -542,7 +504,7 @@ fn find_part(kind: &Kind, name: &str, index: Option<i64>, filled: u64, by_alias:
             Some(Part {
                 kind: field.kind.clone(),
                 declared: Some(field.span).filter(|_| !record.written),
-                unanswered: field.unanswered,
+                unanswered: field.unanswered.as_ref().map(|choices| choices.span),
                 least: field.limits.min.as_ref().and_then(serde_json::Number::as_u64).unwrap_or(0),
             })
         }
@@ -551,7 +513,7 @@ fn find_part(kind: &Kind, name: &str, index: Option<i64>, filled: u64, by_alias:
 }
 
 /// A part that may not be there.
-fn make_absent(item: &Type) -> Type {
+pub(super) fn make_absent(item: &Type) -> Type {
     item.clone().with_lack(item.lack.union(Lack::ABSENT))
 }
 

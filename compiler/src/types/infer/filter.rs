@@ -1,5 +1,7 @@
 //! The types that filters give.
 
+use std::sync::Arc;
+
 use super::super::signature;
 use super::super::{Classes, Form, Kind, Lack, Type};
 use super::call::Applied;
@@ -72,7 +74,7 @@ impl Checker<'_> {
             "round" if right => Type::new(applied.operand.kind.clone()),
             "attr" => match (applied.of, applied.arguments.first()) {
                 (Some(of), Some(field)) => {
-                    self.infer_attribute(Some(of), &applied.operand, Some(&field.value)).unwrap_or(Type::ANY)
+                    self.infer_attribute(Some(of), &applied.operand, Some(&field.value), false).unwrap_or(Type::ANY)
                 }
                 _ => Type::ANY,
             },
@@ -89,7 +91,7 @@ impl Checker<'_> {
         match applied.name {
             "list" => Type::list(item),
             "sort" | "unique" => {
-                self.infer_attribute(of, &item, attribute);
+                self.infer_attribute(of, &item, attribute, false);
                 Type::list(item)
             }
             "select" | "reject" => {
@@ -98,10 +100,10 @@ impl Checker<'_> {
             }
             "selectattr" | "rejectattr" => {
                 let field = applied.arguments.first().map(|argument| &argument.value);
-                let kind = self.infer_attribute(of, &item, field);
+                let kind = self.infer_attribute(of, &item, field, true);
                 self.check_select_test(kind.clone(), applied.arguments);
                 self.item_test(of, kind.unwrap_or(Type::ANY), 1, applied);
-                Type::list(item)
+                Type::list(self.select_by_field(item, applied.arguments, applied.name == "selectattr"))
             }
             "reverse" => self.infer_reverse(applied, item),
             "map" => self.infer_map(applied, item),
@@ -115,7 +117,7 @@ impl Checker<'_> {
                 item.with_lack(lack)
             }
             "min" | "max" => {
-                self.infer_attribute(of, &item, attribute);
+                self.infer_attribute(of, &item, attribute, false);
                 let filled = self.is_filled(of) || has_items(&applied.operand);
                 let lack = if filled { item.lack } else { item.lack.union(Lack::ABSENT) };
                 item.with_lack(lack)
@@ -123,7 +125,7 @@ impl Checker<'_> {
             "sum" => self.infer_sum(applied, item),
             "groupby" => {
                 let field = applied.find_argument(0, "attribute").map(|(value, _)| value);
-                let grouper = self.infer_attribute(of, &item, field).unwrap_or(Type::ANY);
+                let grouper = self.infer_attribute(of, &item, field, false).unwrap_or(Type::ANY);
                 let grouper = match applied.find_named("default") {
                     Some((_, default)) => grouper.with_lack(Lack::NEVER).or(default.clone()),
                     None => grouper,
@@ -196,7 +198,9 @@ impl Checker<'_> {
         let field = applied.find_argument(0, "attribute").map(|(value, _)| value);
         let field = field.filter(|field| !matches!(field.kind, ExprKind::Const(Const::None)));
         let summed = match field {
-            Some(_) => self.infer_attribute(applied.of, &item, field).map(Type::into_present).unwrap_or(Type::ANY),
+            Some(_) => {
+                self.infer_attribute(applied.of, &item, field, false).map(Type::into_present).unwrap_or(Type::ANY)
+            }
             None => item,
         };
         let start = applied.find_argument(1, "start").map_or(Type::INT, |(_, kind)| kind.clone());
@@ -282,7 +286,7 @@ impl Checker<'_> {
 
     /// What a filter finds in a list that may be empty: a default or a guard may stand around it.
     fn infer_element(&mut self, whole: &Expr, kind: Type, need: Need) -> Type {
-        if !kind.lack.has(Lack::ABSENT) || need == Need::Nothing {
+        if !kind.lack.has(Lack::ABSENT) || need.may_lack() {
             return kind;
         }
         self.may_be_empty(whole);
@@ -328,8 +332,8 @@ impl Checker<'_> {
         least
     }
 
-    /// The type of a field of an item that an argument names.
-    fn infer_attribute(&mut self, of: Option<&Expr>, item: &Type, field: Option<&Expr>) -> Option<Type> {
+    /// The type of a field of an item that an argument names; `strict` says that nothing on the way to it may be missing.
+    fn infer_attribute(&mut self, of: Option<&Expr>, item: &Type, field: Option<&Expr>, strict: bool) -> Option<Type> {
         let (of, field) = (of?, field?);
         let name = match &field.kind {
             ExprKind::Const(Const::Text(name)) => name.clone(),
@@ -339,14 +343,61 @@ impl Checker<'_> {
         let mut walk = Walk::from_item(item.clone(), of.range.clone());
         // The quote before it is not part of it.
         let mut at = field.range.start + usize::from(field.as_text().is_some());
-        for part in name.split('.') {
+        for (index, part) in name.split('.').enumerate() {
             let range = at..(at + part.len()).min(field.range.end);
-            let index = part.parse().ok();
+            let lack = walk.kind.lack;
+            // The way ends with an error at what is missing, and `null` has no fields.
+            if strict && lack.has(Lack::ABSENT.union(Lack::SILENT)) {
+                self.missing_on_the_way(of, field, &name, (index > 0).then_some(&walk));
+                return Some(Type::ANY);
+            }
             walk.kind.lack = Lack::NEVER;
-            self.walk_field(&mut walk, part, index, &range);
+            self.walk_field(&mut walk, part, part.parse().ok(), &range);
+            if lack != Lack::NEVER {
+                walk.kind.lack = walk.kind.lack.union(Lack::ABSENT);
+            }
             at = range.end + 1;
         }
         Some(walk.kind)
+    }
+
+    /// What is left of the items of which a field passes a test, or does not.
+    fn select_by_field(&self, item: Type, arguments: &[Argument], holds: bool) -> Type {
+        let Some(field) = arguments.first().and_then(|argument| argument.value.as_text()) else { return item };
+        let word = |at: usize| arguments.get(at).map(|argument| &argument.value);
+        let lost = match (word(1).and_then(Expr::as_text), holds) {
+            (None, true) if arguments.len() == 1 => Lack::ALL,
+            (Some("defined"), true) | (Some("undefined"), false) => Lack::ABSENT.union(Lack::SILENT),
+            (Some("none"), false) => Lack::NULL,
+            (Some("eq" | "equalto" | "==" | "sameas"), true) if matches!(word(2).map(|word| &word.kind), Some(ExprKind::Const(word)) if *word != Const::None) => {
+                Lack::ALL
+            }
+            (Some(test), true) if tested_classes(test, true).is_some_and(|kinds| !kinds.has(Classes::NONE)) => {
+                Lack::ALL
+            }
+            _ => return item,
+        };
+        let parts: Vec<&str> = field.split('.').collect();
+        self.with_field(item, &parts, lost)
+    }
+
+    /// A record whose field, at the end of this way, is there.
+    fn with_field(&self, item: Type, way: &[&str], lost: Lack) -> Type {
+        let (Some((name, rest)), Kind::Record(record)) =
+            (way.split_first(), self.env.whole.types.underlying_kind(&item.kind))
+        else {
+            return item;
+        };
+        let lost = if rest.is_empty() { lost } else { Lack::ALL };
+        let fields = record.fields.iter().map(|field| {
+            let mut field = field.clone();
+            if field.name == *name {
+                field.kind = self.with_field(field.kind.clone(), rest, lost);
+                field.kind.lack = field.kind.lack.without(lost);
+            }
+            field
+        });
+        Type::new(Kind::Record(Arc::new(record.with_fields(fields.collect())))).with_lack(item.lack)
     }
 
     /// `map(attribute="f")`, or `map("filter")`.
@@ -362,8 +413,10 @@ impl Checker<'_> {
             {
                 self.unknown_map_argument(applied, surplus);
             }
-            let kind = self.infer_attribute(applied.of, &item, Some(attribute)).unwrap_or(Type::ANY);
-            return Type::list(match applied.find_named("default") {
+            let default = applied.find_named("default");
+            let kind = self.infer_attribute(applied.of, &item, Some(attribute), default.is_none());
+            let kind = kind.unwrap_or(Type::ANY);
+            return Type::list(match default {
                 Some((_, default)) => kind.into_present().or(default.clone()),
                 None => kind,
             });

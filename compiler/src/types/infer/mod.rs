@@ -10,6 +10,7 @@ mod expr;
 mod filter;
 mod format;
 mod given;
+mod index;
 mod narrow;
 mod presence;
 mod report;
@@ -22,11 +23,15 @@ use choice::Choices;
 pub(crate) use given::{Unfit, Wanted};
 use presence::{Known, Presence};
 
+use super::env::normalize_name;
 use super::{Classes, Env, Kind, Lack, Type};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::mapped_text::MappedText;
 use crate::source::Span;
 use crate::template::{Directive, Expr, ExprKind, Part, Statement, Target, Template};
+
+/// What `autoescape` takes besides `true` and `false`.
+const ESCAPES: [&str; 2] = ["html", "none"];
 
 /// Where an expression stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,10 +47,19 @@ pub(crate) enum Use {
 enum Need {
     /// Nothing: it has a default, or is asked for.
     Nothing,
+    /// Nothing of its last part: it is bound to a name, and needed where that is read.
+    Bound,
     /// It must be there, and may be `null`.
     Present,
     /// A value.
     Value,
+}
+
+impl Need {
+    /// Whether it may be missing.
+    fn may_lack(self) -> bool {
+        matches!(self, Need::Nothing | Need::Bound)
+    }
 }
 
 /// Whether names are written as in a directive, or as in an expression.
@@ -166,6 +180,11 @@ impl<'c> Checker<'c> {
                 // Something is in the list where the body is reached.
                 let filled = self.place_key(list).map(|key| Known::claim_filled(&key));
                 self.presence.learn(filled.into_iter().collect());
+                // As is each name that a map was gone through by.
+                if let Target::Name(name) = target {
+                    let named = Expr { kind: ExprKind::Variable(name.value.clone()), range: name.range.clone() };
+                    self.presence.learn(self.key_is_in(list, &named).into_iter().collect());
+                }
                 if let Some(filter) = filter {
                     self.type_of(filter);
                     let known = self.narrow_condition(filter, true);
@@ -199,6 +218,9 @@ impl<'c> Checker<'c> {
             }
             Statement::AutoEscape { enabled, body } => {
                 self.type_of(enabled);
+                if enabled.as_text().is_some_and(|how| !ESCAPES.contains(&how)) {
+                    self.unknown_escape(enabled);
+                }
                 self.visit_statements(body, parts);
             }
         }
@@ -238,7 +260,7 @@ impl<'c> Checker<'c> {
                 self.type_of(value);
                 Type::map(Type::ANY)
             }
-            false => self.infer_operand(value, Need::Nothing),
+            false => self.infer_operand(value, Need::Bound),
         };
         // Ahead of the binding: in `{% set n = n %}` the value is the older `n`.
         let key = self.place_key(value);
@@ -342,7 +364,7 @@ impl<'c> Checker<'c> {
                 let mut key = expr::root_key(path.root, path.name());
                 for field in path.fields() {
                     key.push('.');
-                    key.push_str(&field.text);
+                    key.push_str(&normalize_name(&field.text));
                 }
                 Some(key)
             }
@@ -351,10 +373,29 @@ impl<'c> Checker<'c> {
                 // Another binding of the same name is another place.
                 None => format!("{name}#{number}"),
             }),
-            ExprKind::Attribute { of, name } => Some(self.place_key(of)? + "." + &name.value),
-            ExprKind::Item { of, index } => Some(self.place_key(of)? + "." + index.as_text()?),
+            ExprKind::Attribute { of, name } => Some(self.place_key(of)? + "." + &normalize_name(&name.value)),
+            ExprKind::Item { of, index } => self.index_key(Some(&self.place_key(of)?), index),
             _ => None,
         }
+    }
+
+    /// The key of a field or an item of a place.
+    fn index_key(&self, of: Option<&str>, index: &Expr) -> Option<String> {
+        let of = of?;
+        Some(match index.as_text() {
+            Some(name) => format!("{of}.{}", normalize_name(name)),
+            None => format!("{of}.[{}]", self.place_key(index)?),
+        })
+    }
+
+    /// What is known of a name in a map, or of an item that it was gone through by.
+    fn key_is_in(&self, map: &Expr, key: &Expr) -> Option<Known> {
+        let types = self.env.whole.types;
+        let is_map = |kind: &Kind| matches!(kind, Kind::Map(_) | Kind::Record(_));
+        let map = keys_of(map);
+        let kinds = types.possible_kinds(&self.peek_type(map).kind);
+        let place = self.place_key(map).filter(|_| kinds.iter().all(is_map))?;
+        Some(Known::claim_defined(&self.index_key(Some(&place), key)?))
     }
 
     fn span(&self, range: &Range<usize>) -> Span {
@@ -363,11 +404,8 @@ impl<'c> Checker<'c> {
 
     /// What is written there, cut to what a message can hold.
     fn clip_source(&self, expr: &Expr) -> String {
-        let text = &self.passage.text()[expr.range.clone()];
-        // A bracket around its first part is no part of it.
-        let count = |sign: char| text.chars().filter(|char| *char == sign).count();
-        let open = count(')').saturating_sub(count('('));
-        crate::template::clip_word(&format!("{}{text}", "(".repeat(open)))
+        let text = self.passage.text();
+        crate::template::clip_word(&text[balance_brackets(text, expr.range.clone())])
     }
 
     fn push(&mut self, diagnostic: Diagnostic) {
@@ -375,7 +413,54 @@ impl<'c> Checker<'c> {
     }
 }
 
+/// The map of whose names an expression gives some.
+fn keys_of(list: &Expr) -> &Expr {
+    match &list.kind {
+        ExprKind::Slice { of, .. } => keys_of(of),
+        ExprKind::Filter { of: Some(of), name, .. }
+            if matches!(name.value.as_str(), "list" | "sort" | "unique" | "reverse" | "select" | "reject") =>
+        {
+            keys_of(of)
+        }
+        _ => list,
+    }
+}
+
 fn is_namespace(value: &Expr) -> bool {
     let ExprKind::Call { of, .. } = &value.kind else { return false };
     matches!(&of.kind, ExprKind::Variable(name) if name == "namespace")
+}
+
+/// A range of a text with the brackets around it that its own ones need: minijinja leaves those out that open it.
+fn balance_brackets(text: &str, range: Range<usize>) -> Range<usize> {
+    let bytes = text.as_bytes();
+    let (mut opened, mut closed, mut quote) = (0_usize, 0_usize, None);
+    let mut inside = bytes[range.clone()].iter();
+    while let Some(&byte) = inside.next() {
+        match (quote, byte) {
+            (Some(_), b'\\') => _ = inside.next(),
+            (Some(open), byte) if byte == open => quote = None,
+            (Some(_), _) => {}
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (None, b'(' | b'[' | b'{') => opened += 1,
+            (None, b')' | b']' | b'}') if opened > 0 => opened -= 1,
+            (None, b')' | b']' | b'}') => closed += 1,
+            (None, _) => {}
+        }
+    }
+    let blank = |byte: &u8| byte.is_ascii_whitespace();
+    let Range { mut start, mut end } = range;
+    for _ in 0..closed {
+        match bytes[..start].iter().rposition(|byte| !blank(byte)) {
+            Some(at) if matches!(bytes[at], b'(' | b'[' | b'{') => start = at,
+            _ => break,
+        }
+    }
+    for _ in 0..opened {
+        match bytes[end..].iter().position(|byte| !blank(byte)) {
+            Some(at) if matches!(bytes[end + at], b')' | b']' | b'}') => end += at + 1,
+            _ => break,
+        }
+    }
+    start..end
 }

@@ -1,9 +1,10 @@
 //! What the outcome of a condition says about what is there.
 
-use super::super::{Classes, Lack, Type, unite_kinds};
+use super::super::env::normalize_name;
+use super::super::{Classes, Field, Kind, Lack, Type, unite_kinds};
 use super::Checker;
 use super::presence::{Known, common_claims};
-use crate::template::{Comparison, Const, Expr, ExprKind};
+use crate::template::{Comparison, Const, Expr, ExprKind, Path};
 
 /// The kinds that a value has for which a test holds, or does not; none where the test says nothing of kinds.
 pub(super) fn tested_classes(test: &str, holds: bool) -> Option<Classes> {
@@ -106,7 +107,43 @@ impl Checker<'_> {
         }
     }
 
+    /// What a gate asks for besides, where its choice, which is this or is not this, is one that a person makes.
+    fn answered_fields(&self, left: &Expr, right: &Expr, is_this: bool) -> Vec<Known> {
+        let (of, chosen) = match (left.as_path(), right.as_path()) {
+            (Some(path), _) => (path, right.as_text()),
+            (None, Some(path)) => (path, left.as_text()),
+            (None, None) => return Vec::new(),
+        };
+        let (Some(chosen), [place @ .., last]) = (chosen, of.segments.as_slice()) else { return Vec::new() };
+        if last.text != "choice" {
+            return Vec::new();
+        }
+        let gate = Path { root: of.root, segments: place.to_vec() };
+        let kind = self.env.path_type(&gate);
+        let Kind::Record(record) = self.env.whole.types.underlying_kind(&kind.kind) else { return Vec::new() };
+        let answers = |field: &&Field| {
+            let Some(choices) = &field.unanswered else { return false };
+            match is_this {
+                true => choices.words.iter().all(|choice| choice != chosen),
+                false => choices.words.iter().all(|choice| choice == chosen),
+            }
+        };
+        let gate = Expr { kind: ExprKind::Path(gate), range: left.range.clone() };
+        let Some(key) = self.place_key(&gate) else { return Vec::new() };
+        let fields = record.fields.iter().filter(answers);
+        fields.map(|field| Known::claim_value(&format!("{key}.{}", normalize_name(&field.name)))).collect()
+    }
+
     fn narrow_comparison(&self, left: &Expr, op: Comparison, right: &Expr, truth: bool) -> Vec<Known> {
+        if let (Comparison::In, true, Some(known)) = (op, truth, self.key_is_in(right, left)) {
+            return vec![known];
+        }
+        if let Comparison::Eq | Comparison::Ne = op {
+            let known = self.answered_fields(left, right, (op == Comparison::Eq) == truth);
+            if !known.is_empty() {
+                return known;
+            }
+        }
         let (left, op, right) = match (&left.kind, op) {
             // `0 < x | length`.
             (ExprKind::Const(_), Comparison::Lt) => (right, Comparison::Gt, left),

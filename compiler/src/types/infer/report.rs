@@ -481,9 +481,6 @@ impl Checker<'_> {
     }
 
     fn walk_range(&self, walk: &Walk) -> Range<usize> {
-        let end = walk.place.end.max(walk.start);
-        // A key in brackets ends with its bracket.
-        let bracket = self.passage.text().as_bytes().get(end) == Some(&b']');
-        walk.start..end + usize::from(bracket)
+        super::balance_brackets(self.passage.text(), walk.start..walk.place.end.max(walk.start))
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::super::Kind;
 use super::super::signature::{Given, Signature};
-use super::call::{Applied, Found};
+use super::call::{Applied, Found, MOST_RANGE};
 use super::expr::Walk;
 use super::report::describe_kind;
 use super::{Checker, Use};
@@ -94,6 +94,41 @@ impl Checker<'_> {
             .label(self.span(&of.range), "an item may be missing")
             .help("leave those out that are missing: `| select(\"defined\")`");
         self.push(diagnostic);
+    }
+
+    /// SW204: an item, or a field of one, that may be missing, and that a test reads.
+    pub(super) fn missing_for_test(&mut self, of: &Expr, name: &str, test: &Expr, field: Option<&str>) {
+        let (what, help) = match field.map(clip_word) {
+            Some(field) => (format!("`{field}`"), format!("`| selectattr(\"{field}\", \"defined\")`")),
+            None => ("one".to_owned(), "`| select(\"defined\")`".to_owned()),
+        };
+        let message = format!("`{name}` fails on what is missing, and {what} may be in `{}`", self.clip_source(of));
+        let diagnostic = Diagnostic::new(Code::OptionalFieldUnguarded, message)
+            .label(self.span(&test.range), "may be missing")
+            .help(format!("leave those out without it first: {help}"));
+        self.push(diagnostic);
+    }
+
+    /// SW204: a field of items that is read through one that may be missing, or of an item that may be.
+    pub(super) fn missing_on_the_way(&mut self, of: &Expr, field: &Expr, name: &str, walk: Option<&Walk>) {
+        let read = format!("`{}` is read of each item of `{}`", clip_word(name), self.clip_source(of));
+        let Some(walk) = walk else {
+            let diagnostic =
+                Diagnostic::new(Code::OptionalFieldUnguarded, format!("{read}, and an item may be missing"))
+                    .label(self.span(&of.range), "an item may be missing")
+                    .help("leave those out that are missing: `| select(\"defined\")`");
+            return self.push(diagnostic);
+        };
+        let before = self.passage.text()[field.range.start..walk.place.end].trim_start_matches(['"', '\'']);
+        let before = clip_word(before);
+        let message = format!("{read}, and `{before}` may be missing there");
+        let diagnostic = Diagnostic::new(Code::OptionalFieldUnguarded, message)
+            .label(self.span(&walk.place), "may be missing")
+            .help(format!("leave those out without it: `| selectattr(\"{before}\", \"defined\")`"));
+        self.push(match walk.declared {
+            Some(declared) => diagnostic.label(declared, "declared optional here"),
+            None => diagnostic,
+        });
     }
 
     /// SW205: an argument of a kind that does not fit.
@@ -300,6 +335,26 @@ impl Checker<'_> {
     pub(super) fn zero_step(&mut self, step: &Expr) {
         let message = "the step of a slice cannot be 0".to_owned();
         self.report_mismatch(&step.range, message, "zero", "leave it out, or write another number".to_owned());
+    }
+
+    /// SW205: a power that cannot be computed.
+    pub(super) fn no_power(&mut self, whole: &Expr) {
+        let message = format!("`{}` cannot be computed", self.clip_source(whole));
+        let help = "write a power of 0 or more whose result has at most 38 digits".to_owned();
+        self.report_mismatch(&whole.range, message, "no such number", help);
+    }
+
+    /// SW205: more numbers than a `range` may have.
+    pub(super) fn too_long_range(&mut self, applied: &Applied<'_>, items: u64) {
+        let message = format!("this `range` has {items} items, and {MOST_RANGE} is the most");
+        self.report_mismatch(&applied.place, message, "too many", "go through fewer".to_owned());
+    }
+
+    /// SW205: what is no way to escape text.
+    pub(super) fn unknown_escape(&mut self, enabled: &Expr) {
+        let message = format!("`autoescape` does not know `{}`", self.clip_source(enabled));
+        let help = "write `true`, `false`, `\"html\"` or `\"none\"`".to_owned();
+        self.report_mismatch(&enabled.range, message, "not a way to escape", help);
     }
 
     /// SW205: a slice from the end, which fails where there are too few items.

@@ -68,6 +68,10 @@ impl Values for View<'_> {
         let before = || self.state.look_back(self.frame, step).and_then(|reading| reading.log);
         // What has not ended in this round has the log of the attempt before, or of the round before.
         let log = match now {
+            // One that ran and wrote nothing has an empty log.
+            Some(Reading { status: Some(Status::Succeeded | Status::Failed), log: None, .. }) => {
+                return Ok(Some(String::new()));
+            }
             Some(reading) if reading.status.is_some() => reading.log,
             now => now.and_then(|reading| reading.log).or_else(before),
         };

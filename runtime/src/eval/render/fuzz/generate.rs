@@ -5,8 +5,6 @@ use super::Random;
 /// A text that is checked and evaluated.
 pub(super) struct Sample {
     pub(super) source: String,
-    /// Whether it reads an item or a field by a computed key: whether there is such a one, the values say.
-    pub(super) picks: bool,
 }
 
 /// What an expression is meant to be.
@@ -124,23 +122,21 @@ const NAMES: &[&str] =
     &["attribute", "default", "reverse", "case_sensitive", "start", "precision", "method", "width", "d", "by", "count"];
 
 const FIELDS: &[&str] =
-    &["id", "title", "severity", "score", "tags", "owner", "name", "count", "note", "inner", "x", "y", "b"];
+    &["id", "title", "severity", "score", "tags", "owner", "name", "count", "note", "inner", "x", "y", "b", "where"];
 
 pub(super) struct Generator<'r> {
     random: &'r mut Random,
     /// The names that are bound, each with what it is meant to be.
     bound: Vec<(String, Sort)>,
-    picks: bool,
 }
 
 impl<'r> Generator<'r> {
     pub(super) fn new(random: &'r mut Random) -> Generator<'r> {
-        Generator { random, bound: Vec::new(), picks: false }
+        Generator { random, bound: Vec::new() }
     }
 
     pub(super) fn sample(mut self) -> Sample {
-        let source = self.text();
-        Sample { source, picks: self.picks }
+        Sample { source: self.text() }
     }
 
     fn text(&mut self) -> String {
@@ -461,7 +457,10 @@ impl<'r> Generator<'r> {
 
     fn list(&mut self, sort: Sort, pick: u64, depth: u32) -> String {
         let of = self.expression(sort, depth);
-        let field = *self.random.one(FIELDS);
+        let field = match self.random.chance(2) {
+            true => *self.random.one(&["where.line", "where.file", "inner.y", "where.by.x"]),
+            false => *self.random.one(FIELDS),
+        };
         match pick {
             0 => format!("({of} + {})", self.expression(sort, depth)),
             1 => {
@@ -481,6 +480,12 @@ impl<'r> Generator<'r> {
                 format!("({of} | map('{filter}'))")
             }
             6 => {
+                let of = match self.random.chance(3) {
+                    true => {
+                        format!("{of} | selectattr('{}')", self.random.one(&["where", "where', 'defined", "owner"]))
+                    }
+                    false => of,
+                };
                 let filter = *self.random.one(&[
                     "map(attribute=",
                     "sort(attribute=",
@@ -489,7 +494,7 @@ impl<'r> Generator<'r> {
                     "sum(attribute=",
                     "unique(attribute=",
                 ]);
-                format!("({} | {filter}'{field}'))", self.expression(Sort::Records, depth))
+                format!("({of} | {filter}'{field}'))")
             }
             _ => format!("[{}, {}]", self.any(depth), self.any(depth)),
         }
@@ -511,10 +516,7 @@ impl<'r> Generator<'r> {
         let of = self.expression(sort, depth);
         match self.random.below(5) {
             0 => format!("{of}[{}]", self.random.one(&["0", "1", "-1", "'a'", "'id'"])),
-            1 => {
-                self.picks = true;
-                format!("{of}[{}]", self.any(0))
-            }
+            1 => format!("{of}[{}]", self.any(0)),
             _ => format!("{of}.{}", self.random.one(FIELDS)),
         }
     }

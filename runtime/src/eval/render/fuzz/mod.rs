@@ -161,17 +161,11 @@ fn search(seed: u64, count: usize, tally: &mut Tally) {
 /// Whether a failure is one that only values decide, of those that a text has over so many worlds.
 fn by_value(failure: &str, sample: &Sample, failures: &[String], worlds: usize) -> bool {
     let says = |failure: &str, reason: &str| failure.contains(reason);
-    let picks = sample.picks || sample.source.contains("attr(output");
-    // What a computed key does not find is no number either.
     let by_some = BY_SOME_VALUES.iter().filter(|reason| says(failure, reason)).any(|reason| {
         // A sign may be turned round, so that what fails for some values fails for these.
-        failures.iter().filter(|failure| says(failure, reason)).count() < worlds || picks || sample.source.contains('-')
+        failures.iter().filter(|failure| says(failure, reason)).count() < worlds || sample.source.contains('-')
     });
-    let missing = says(failure, "is not there") || says(failure, "is undefined");
-    BY_VALUE.iter().any(|reason| says(failure, reason))
-        || by_some
-        || picks && missing
-        || names_by_value(failure, sample)
+    BY_VALUE.iter().any(|reason| says(failure, reason)) || by_some || names_by_value(failure, sample)
 }
 
 /// Whether a filter or a test is unknown whose name is computed.

@@ -12,7 +12,8 @@ use crate::types::event::Status;
 
 /// The types and steps that every generated expression may read.
 pub(super) const SPEC: &str = r#"
-type Issue { id int; title string; severity enum low high; score float?; tags "list<string>"; owner string? }
+type Issue { id int; title string; severity enum low high; score float?; tags "list<string>"; owner string?; where Place? }
+type Place { line int; file string?; by Inner? }
 type Inner { x int; y string? }
 type Rec {
     name string; count int; ratio float; done bool; level enum low mid high; note string?
@@ -145,14 +146,28 @@ impl Draw {
         if !self.is_empty(random) {
             issue["owner"] = self.text(random);
         }
+        if !self.is_empty(random) {
+            let mut place = json!({ "line": self.number(random) });
+            if !self.is_empty(random) {
+                place["file"] = self.text(random);
+            }
+            if !self.is_empty(random) {
+                place["by"] = self.inner(random);
+            }
+            issue["where"] = place;
+        }
         issue
     }
 
-    fn record(self, random: &mut Random) -> Value {
+    fn inner(self, random: &mut Random) -> Value {
         let mut inner = json!({ "x": self.number(random) });
         if !self.is_empty(random) {
             inner["y"] = self.text(random);
         }
+        inner
+    }
+
+    fn record(self, random: &mut Random) -> Value {
         let mut record = json!({
             "name": self.text(random),
             "count": self.number(random),
@@ -164,7 +179,7 @@ impl Draw {
             "issues": self.list(random, Draw::issue),
             "counts": self.map(random, Draw::number),
             "maybe": self.list(random, Draw::maybe),
-            "inner": inner,
+            "inner": self.inner(random),
         });
         if !self.is_empty(random) {
             record["note"] = self.text(random);
