@@ -365,20 +365,25 @@ impl Checker<'_> {
     fn select_by_field(&self, item: Type, arguments: &[Argument], holds: bool) -> Type {
         let Some(field) = arguments.first().and_then(|argument| argument.value.as_text()) else { return item };
         let word = |at: usize| arguments.get(at).map(|argument| &argument.value);
+        let has_value = match word(1).and_then(Expr::as_text) {
+            None => holds && arguments.len() == 1,
+            Some("eq" | "equalto" | "==" | "sameas") => {
+                let given = word(2).map(|word| &word.kind);
+                holds && matches!(given, Some(ExprKind::Const(word)) if *word != Const::None)
+            }
+            // What is missing counts as one.
+            Some("sequence" | "iterable") => false,
+            Some(test) => holds && tested_classes(test, true).is_some_and(|kinds| !kinds.has(Classes::NONE)),
+        };
         let lost = match (word(1).and_then(Expr::as_text), holds) {
-            (None, true) if arguments.len() == 1 => Lack::ALL,
+            _ if has_value => Lack::ALL,
             (Some("defined"), true) | (Some("undefined"), false) => Lack::ABSENT.union(Lack::SILENT),
-            (Some("none"), false) => Lack::NULL,
-            (Some("eq" | "equalto" | "==" | "sameas"), true) if matches!(word(2).map(|word| &word.kind), Some(ExprKind::Const(word)) if *word != Const::None) => {
-                Lack::ALL
-            }
-            (Some(test), true) if tested_classes(test, true).is_some_and(|kinds| !kinds.has(Classes::NONE)) => {
-                Lack::ALL
-            }
+            // A field of `null` is missing, and not `null`.
+            (Some("none"), false) if !field.contains('.') => Lack::NULL,
             _ => return item,
         };
-        let parts: Vec<&str> = field.split('.').collect();
-        self.with_field(item, &parts, lost)
+        let way: Vec<&str> = field.split('.').collect();
+        self.with_field(item, &way, lost)
     }
 
     /// A record whose field, at the end of this way, is there.
