@@ -90,6 +90,11 @@ impl Checker<'_> {
         self.infer_operand(expr, Need::Value)
     }
 
+    /// Types what is asked whether it holds: `null` does not.
+    pub(crate) fn check_truth(&mut self, condition: &Expr) {
+        self.infer_operand(condition, Need::Present);
+    }
+
     pub(super) fn infer_operand(&mut self, expr: &Expr, need: Need) -> Type {
         match &expr.kind {
             ExprKind::Const(constant) => Type::new(match constant {
@@ -133,7 +138,7 @@ impl Checker<'_> {
             }
             ExprKind::Slice { of, bounds } => self.infer_slice(expr, of, bounds),
             ExprKind::Not(of) => {
-                self.type_of(of);
+                self.check_truth(of);
                 Type::BOOL
             }
             ExprKind::Negative(of) => {
@@ -169,7 +174,7 @@ impl Checker<'_> {
             }
             ExprKind::Choice { condition, then, otherwise } => {
                 let asked = self.choices.enter_condition(condition);
-                self.type_of(condition);
+                self.check_truth(condition);
                 let mut kind = self.with_assumption(condition, true, |checker| checker.infer_operand(then, need));
                 kind = match otherwise {
                     Some(otherwise) => kind

@@ -86,7 +86,7 @@ impl Checker<'_> {
         match (&expr.kind, resolved) {
             (ExprKind::Choice { condition, then, otherwise }, _) => {
                 // Its type is of no interest: this reports what is wrong in it.
-                self.type_of(condition);
+                self.check_truth(condition);
                 let mut side = |truth: bool, branch: &Expr| {
                     let mark = self.presence.mark();
                     let known = self.narrow_condition(condition, truth);

@@ -28,7 +28,7 @@ use super::{Classes, Env, Kind, Lack, Type};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::mapped_text::MappedText;
 use crate::source::Span;
-use crate::template::{Directive, Expr, ExprKind, Part, Statement, Target, Template};
+use crate::template::{Directive, Expr, ExprKind, Part, Spanned, Statement, Target, Template};
 
 /// What `autoescape` takes besides `true` and `false`.
 const ESCAPES: [&str; 2] = ["html", "none"];
@@ -181,12 +181,15 @@ impl<'c> Checker<'c> {
                 let filled = self.place_key(list).map(|key| Known::claim_filled(&key));
                 self.presence.learn(filled.into_iter().collect());
                 // As is each name that a map was gone through by.
-                if let Target::Name(name) = target {
+                if let Some((map, name)) = named_by(target, list) {
                     let named = Expr { kind: ExprKind::Variable(name.value.clone()), range: name.range.clone() };
-                    self.presence.learn(self.key_is_in(list, &named).into_iter().collect());
+                    self.presence.learn(self.key_is_in(map, &named).into_iter().collect());
+                    // And each place of a list whose length was counted up to.
+                    let counted = counted_list(list).and_then(|counted| self.place_is_in(counted, &named));
+                    self.presence.learn(counted.into_iter().collect());
                 }
                 if let Some(filter) = filter {
-                    self.type_of(filter);
+                    self.check_truth(filter);
                     let known = self.narrow_condition(filter, true);
                     self.presence.learn(known);
                 }
@@ -228,7 +231,7 @@ impl<'c> Checker<'c> {
 
     fn visit_branch(&mut self, condition: &Expr, then: &[Statement], otherwise: &[Statement], parts: &[Part]) {
         let asked = self.choices.enter_condition(condition);
-        self.type_of(condition);
+        self.check_truth(condition);
         let side = |checker: &mut Checker<'_>, statements: &[Statement], truth: bool| {
             let mark = checker.presence.mark();
             let known = checker.narrow_condition(condition, truth);
@@ -398,6 +401,13 @@ impl<'c> Checker<'c> {
         Some(Known::claim_defined(&self.index_key(Some(&place), key)?))
     }
 
+    /// What is known of a place up to which a list was counted.
+    fn place_is_in(&self, list: &Expr, place: &Expr) -> Option<Known> {
+        let kinds = self.env.whole.types.possible_kinds(&self.peek_type(list).kind);
+        let key = self.place_key(list).filter(|_| kinds.iter().all(|kind| kind.item_type().is_some()))?;
+        Some(Known::claim_defined(&self.index_key(Some(&key), place)?))
+    }
+
     fn span(&self, range: &Range<usize>) -> Span {
         self.passage.span(range.clone())
     }
@@ -410,6 +420,40 @@ impl<'c> Checker<'c> {
 
     fn push(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
+    }
+}
+
+/// The map that a loop goes through, and what it calls the names in it.
+fn named_by<'t>(target: &'t Target, list: &'t Expr) -> Option<(&'t Expr, &'t Spanned<String>)> {
+    match (target, &keys_of(list).kind) {
+        (Target::Name(name), _) => Some((list, name)),
+        (Target::Items(targets), ExprKind::Filter { of: Some(of), name: pairs, .. })
+            if matches!(pairs.value.as_str(), "items" | "dictsort") =>
+        {
+            match targets.first()? {
+                Target::Name(name) => Some((of, name)),
+                Target::Items(_) | Target::Field(_) => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The list whose places an expression counts: `range(LIST | length)`.
+fn counted_list(list: &Expr) -> Option<&Expr> {
+    let ExprKind::Call { of, arguments } = &list.kind else { return None };
+    let last = match arguments.as_slice() {
+        [last] => last,
+        [first, last] if call::parse_whole(&first.value).is_some_and(|first| first >= 0) => last,
+        _ => return None,
+    };
+    match (&of.kind, &last.value.kind) {
+        (ExprKind::Variable(range), ExprKind::Filter { of: Some(of), name, .. })
+            if range == "range" && matches!(name.value.as_str(), "length" | "count") =>
+        {
+            Some(of)
+        }
+        _ => None,
     }
 }
 
