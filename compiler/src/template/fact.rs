@@ -110,7 +110,7 @@ pub(super) fn infer_outcomes(expr: &Expr, reading: Reading) -> Outcomes {
             unconditional_outcomes(evaluation_facts([&**left, &**right], reading))
         }
         ExprKind::Chain { first, .. } => unconditional_outcomes(evaluation_facts([&**first], reading)),
-        ExprKind::Test { of, name, .. } => match (name.value.as_str(), of.as_path()) {
+        ExprKind::Test { of, name, .. } => match (name.value.as_str(), base_path(of)) {
             ("defined", Some(path)) => Outcomes { yes: vec![defined_fact(path, true)], no: Vec::new() },
             ("undefined", Some(path)) => Outcomes { yes: Vec::new(), no: vec![defined_fact(path, true)] },
             _ => unconditional_outcomes(evaluation_facts([&**of], reading)),
@@ -135,6 +135,14 @@ fn or_outcomes(left: Outcomes, right: Outcomes) -> Outcomes {
 
 fn unconditional_outcomes(facts: Vec<Fact>) -> Outcomes {
     Outcomes { yes: facts.clone(), no: facts }
+}
+
+/// The path that an item or a field is of, by any key.
+fn base_path(expr: &Expr) -> Option<&Path> {
+    match &expr.kind {
+        ExprKind::Item { of, .. } | ExprKind::Attribute { of, .. } => base_path(of),
+        _ => expr.as_path(),
+    }
 }
 
 /// What the mere evaluation of these says.

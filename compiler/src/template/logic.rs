@@ -363,6 +363,7 @@ impl<'a> Walk<'a, '_> {
             whole: whole.clone(),
             guarded,
             follows,
+            keyed: missing == Missing::HarmlessWithin,
             via_directive: false,
             assumes: facts.clone(),
             steps: match path.segments.split_last() {

@@ -200,6 +200,8 @@ pub(crate) struct Read {
     pub(crate) guarded: bool,
     /// Whether it is guarded only because something before it read the same value without a guard.
     pub(crate) follows: bool,
+    /// Whether the guard is about an item of it, by a computed key.
+    pub(crate) keyed: bool,
     /// Whether a directive reads; an expression otherwise.
     pub(crate) via_directive: bool,
     /// What holds where it stands, because of the logic around it.

@@ -226,6 +226,7 @@ fn find_read(directive: &Directive, harmless: bool) -> Option<Read> {
         whole: directive.range.clone(),
         guarded,
         follows,
+        keyed: false,
         via_directive: true,
         assumes: directive.assumes.clone(),
         steps: Box::default(),
