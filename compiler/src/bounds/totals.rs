@@ -233,14 +233,6 @@ impl<'p> Counter<'p, '_, '_> {
 
     /// One run of a step: turns, each with its attempts, and items.
     fn count_step(&mut self, scope: &Scope<'p>, step: &'p Step) -> Totals<'p> {
-        let counts = match (&step.body, self.only) {
-            (_, None) | (Body::Call(_) | Body::Loop(_), Some(_)) => true,
-            (Body::Prompt(body), Some(_)) => self.counts_agent(&body.agent),
-            (_, Some(_)) => false,
-        };
-        if !counts {
-            return Totals::default();
-        }
         let mut all = self.count_turn(scope, step);
         // Envelopes give it further turns, which its budget counts too. One turn alone reads each of them.
         let further = self.estimate.repeat(scope.pipeline.max_turns(step)) - 1;
@@ -314,6 +306,8 @@ impl<'p> Counter<'p, '_, '_> {
     /// One attempt, without its checks.
     fn count_attempt(&mut self, scope: &Scope<'p>, step: &'p Step) -> Totals<'p> {
         match &step.body {
+            Body::Prompt(body) if !self.counts_agent(&body.agent) => Totals::default(),
+            Body::Swarm(_) if self.only.is_some() => Totals::default(),
             Body::Prompt(body) => self.count_prompt(scope, step, body),
             Body::Run(_) => Totals { launches: Amount::at_most(1), ..Totals::default() },
             Body::Value(_) | Body::Fields(_) | Body::Stop { .. } => Totals::default(),

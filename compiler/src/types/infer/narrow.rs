@@ -138,6 +138,13 @@ impl Checker<'_> {
         if let (Comparison::In, true, Some(known)) = (op, truth, self.key_is_in(right, left)) {
             return vec![known];
         }
+        if let (Comparison::In, true, Some([word, words @ ..])) = (op, truth, right.as_items()) {
+            let answered = |word| self.answered_fields(left, word, true);
+            let known = words.iter().fold(answered(word), |known, word| common_claims(known, &answered(word)));
+            if !known.is_empty() {
+                return known;
+            }
+        }
         if let Comparison::Eq | Comparison::Ne = op {
             let known = self.answered_fields(left, right, (op == Comparison::Eq) == truth);
             if !known.is_empty() {
