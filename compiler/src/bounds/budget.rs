@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use swarmc_plan::{Body, Budget, Origin, Plan};
 
-use super::amount::Cause;
+use super::amount::{Amount, Cause};
 use super::meter::Meter;
 use super::place;
 use super::prompt::{Reader, prompt_body};
@@ -219,22 +219,32 @@ fn check_starved_turns<'p>(plan: &'p Plan, sources: &Sources, diagnostics: &mut 
     seen
 }
 
-/// All turns of an agent in a run, against the agent's own budget, unless one alone is known to be too many.
+/// How many steps are visited to sum up the turns of agents, one agent after the other. Budgets of the agents behind are
+/// compared with single turns only, which says less.
+const MOST_VISITS: usize = 50_000;
+
+/// Compares all turns of an agent in a run with the agent's own budget, unless one turn alone was too many.
 fn check_agents(plan: &Plan, sources: &Sources, reported: &HashSet<&Origin>, diagnostics: &mut Diagnostics) {
     let (mut bytes, mut tokens) = (Meter::new(&Bytes), Meter::new(&O200k));
     let is_root = is_root(plan);
+    let steps = plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps()).count();
+    let mut visits = 0;
     for agent in &plan.agents {
         let budget = agent.budget.as_ref().filter(|budget| !budget.at_most && !reported.contains(&budget.origin));
         let Some(budget) = budget else { continue };
-        // The run that takes the most: of one without a run, nothing is asked.
+        visits += steps;
+        if visits > MOST_VISITS {
+            return;
+        }
+        // Of several pipelines that are run by themselves, the one in which it takes the most turns.
         let most = |meter: &mut Meter<'_>| {
             let sums = Sums::from_agent(plan, &agent.name, meter);
             let roots = plan.pipelines.iter().filter(|it| is_root(&it.name));
             let all = roots.filter_map(|pipeline| {
                 let totals = sums.pipelines[pipeline.name.as_str()];
                 let totals = totals.limit_to(pipeline.budget.as_ref(), Estimate::Usual);
-                // What its turns take beside each other is not added up.
-                let totals = Totals { time: super::amount::Amount::ZERO, ..totals };
+                // Turns may run at the same time, so their times are not summed up.
+                let totals = Totals { time: Amount::ZERO, ..totals };
                 let run = Run { kind: "agent", name: &agent.name, origin: &agent.origin, totals, budget: Some(budget) };
                 let case = Case { run, budget };
                 let found = find_excess(&case);

@@ -200,7 +200,7 @@ pub(crate) struct Read {
     pub(crate) guarded: bool,
     /// Whether it is guarded only because something before it read the same value without a guard.
     pub(crate) follows: bool,
-    /// Whether the guard is about an item of it, by a computed key.
+    /// Whether the guard stands for an item that a computed key names, and not for the value itself.
     pub(crate) keyed: bool,
     /// Whether a directive reads; an expression otherwise.
     pub(crate) via_directive: bool,

@@ -90,7 +90,7 @@ impl Checker<'_> {
         self.infer_operand(expr, Need::Value)
     }
 
-    /// Types what is asked whether it holds: `null` does not.
+    /// Types a condition. Its value may be `null`, which counts as false.
     pub(crate) fn check_truth(&mut self, condition: &Expr) {
         self.infer_operand(condition, Need::Present);
     }

@@ -10,11 +10,11 @@ impl Checker<'_> {
     pub(super) fn walk_index(&mut self, walk: &mut Walk, index: &Expr) {
         let key = self.type_of(index);
         self.choice_used(index);
-        let words = match &key.kind {
+        let types = self.env.whole.types;
+        let words = match types.underlying_kind(&key.kind) {
             Kind::Enum(words) => Some(words.words.clone()),
             _ => self.list_words(index),
         };
-        let types = self.env.whole.types;
         let whole = Classes::INT.union(Classes::BOOL).union(Classes::FLOAT);
         let mut items = Vec::new();
         let mut wrong = None;
