@@ -6,7 +6,7 @@
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
-use swarmc_plan::{Body, Budget, Origin, Plan};
+use swarmc_plan::{Body, Budget, OnFailure, Origin, Plan, Step};
 
 use super::amount::{Amount, Cause};
 use super::meter::Meter;
@@ -223,16 +223,18 @@ fn check_starved_turns<'p>(plan: &'p Plan, sources: &Sources, diagnostics: &mut 
 /// compared with single turns only, which says less.
 const MOST_VISITS: usize = 50_000;
 
-/// Compares all turns of an agent in a run with the agent's own budget, unless one turn alone was too many.
+/// Compares all turns of an agent in a run with the agent's own budget, unless one turn alone was too many. An agent that
+/// only sums up files is left out: a summary without room is not made, and its task goes on.
 fn check_agents(plan: &Plan, sources: &Sources, reported: &HashSet<&Origin>, diagnostics: &mut Diagnostics) {
     let (mut bytes, mut tokens) = (Meter::new(&Bytes), Meter::new(&O200k));
     let is_root = is_root(plan);
-    let steps = plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps()).count();
+    let steps: Vec<_> = plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps()).collect();
+    let asked: HashSet<&str> = steps.iter().flat_map(|step| list_agents(step)).collect();
     let mut visits = 0;
-    for agent in &plan.agents {
+    for agent in plan.agents.iter().filter(|agent| asked.contains(&*agent.name)) {
         let budget = agent.budget.as_ref().filter(|budget| !budget.at_most && !reported.contains(&budget.origin));
         let Some(budget) = budget else { continue };
-        visits += steps;
+        visits += steps.len();
         if visits > MOST_VISITS {
             return;
         }
@@ -261,6 +263,15 @@ fn check_agents(plan: &Plan, sources: &Sources, reported: &HashSet<&Origin>, dia
             diagnostics.extend(report_excess(&case, &excess, sources));
         }
     }
+}
+
+/// The agents whose turn a step cannot go on without.
+fn list_agents(step: &Step) -> impl Iterator<Item = &str> {
+    let fixer = match &step.on_failure {
+        OnFailure::Fix(agent) => Some(&**agent),
+        _ => None,
+    };
+    prompt_body(step).map(|body| &*body.agent).into_iter().chain(fixer)
 }
 
 /// Turns that alone can take more tokens than the budget of their agent allows, and are then refused.
