@@ -112,6 +112,22 @@ pipeline p {
 }
 
 #[test]
+fn a_command_that_cannot_be_started_has_an_exit_code_and_says_why() {
+    let project = Project::new();
+    let spec = r#"pipeline p {
+    task made { run "true" }
+    task gone { depends-on made; run "./gone" now }
+    task told { depends-on gone when=failure; run cat; stdin "{{ exit.gone }}: {{ output.gone }}{{ log.gone }}" }
+}
+"#;
+    fs::write(project.root().join("spec.kdl"), spec).expect("a spec can be written");
+    assert_eq!(project.swarmc(&["check", "spec.kdl"]).status.code(), Some(0));
+    project.swarmc(&["run", "spec.kdl"]);
+    let told = project.output("told");
+    assert!(told.starts_with("127: ") && told.contains("./gone"), "{told}");
+}
+
+#[test]
 fn the_price_of_a_program_s_tokens_is_shown_and_counted() {
     let place = Place::new(
         r#"

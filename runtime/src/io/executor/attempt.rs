@@ -25,6 +25,9 @@ use crate::types::handoff::Operation;
 const BEFORE: &str = "before";
 const LAID: &str = "laid.json";
 
+/// The exit code of a command that could not be started, as POSIX shells have it.
+const NOT_STARTED: i32 = 127;
+
 /// How an attempt ended, its text not yet stored.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
@@ -319,8 +322,11 @@ async fn run_command(
 /// wrote to stderr is part of it.
 fn command_ended(job: &Job, answer: Answer) -> Ended {
     let Answer { failure, exit, stderr, is_cut, text: captured, log, .. } = answer;
-    if let Some(failure @ Failure::Spawn { .. }) = failure {
-        return Ended::from_failure(failure);
+    if let Some(Failure::Spawn { message }) = failure {
+        // Those that read how it failed find it as a shell leaves it.
+        let output = job.shape.is_none().then(|| message.clone());
+        let outcome = Outcome { exit: Some(NOT_STARTED), ..Ended::from_failure(Failure::Spawn { message }).outcome };
+        return Ended { outcome, output, ..Ended::default() };
     }
     let log = log.filter(|log| !log.is_empty()).map(Content::Text);
     let outcome = Outcome { failure, exit, stderr, log, ..Outcome::default() };
