@@ -10,9 +10,11 @@ use crate::check::upstream::read_as_previous;
 use crate::code::{Code, Severity};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::flow::{Answer, Lazy, Missing, Proofs, is_about, is_assumed};
-use crate::model::{Body, Model, ParamRef, Pipeline, Read, Step, find_siblings};
+use crate::model::{Body, Model, ParamRef, Pipeline, Read, Step, TemplateText, find_siblings};
+use crate::source::Span;
 use crate::stats::Outputs;
-use crate::template::{Fact, Kind, Root, Status};
+use crate::template::{Fact, Kind, Part, Root, Status};
+use crate::types::{self, Lack};
 
 /// Reports the values that may be missing; says how many are read, and how many of them are certainly there.
 pub(super) fn check<'a>(
@@ -26,11 +28,14 @@ pub(super) fn check<'a>(
     let mut open: Vec<(usize, usize, &Read)> = Vec::new();
     for (index, step) in pipeline.steps.iter().enumerate() {
         diagnostics.set_home(Some(step.ast.name.span));
+        let needed = list_needed(model, step);
         for (position, read) in step.reads.iter().enumerate() {
+            // Where it is all of a value, a directive without one is `null` and no text.
+            let renders = read.directive && !needed.contains(&read.whole);
             // `order_steps` gathers them in the order of the steps and their reads, so a search finds one.
             let back =
                 pipeline.order.back.binary_search_by_key(&(index, position), |back| (back.step, back.read)).is_ok();
-            let read_before = read_as_previous(pipeline, index, read) && !read.directive;
+            let read_before = read_as_previous(pipeline, index, read) && !renders;
             let is_value = matches!(read.root, Root::Output | Root::Previous | Root::Input)
                 && read.step().is_some_and(|target| target != index || read.root == Root::Previous);
             outputs.read += usize::from(is_value);
@@ -44,7 +49,7 @@ pub(super) fn check<'a>(
                         let asks = |fact: &Fact| matches!(fact, Fact::Defined { root, .. } if *root == read.root);
                         when.expression.proves.iter().any(|fact| asks(fact) && is_about(fact, read))
                     });
-                    if asked { None } else { not_given(model, Some(pipeline), read) }
+                    if asked || renders { None } else { not_given(model, Some(pipeline), read) }
                 }
                 (Root::Output | Root::Previous | Root::Input, Some(target))
                     if has_no_output(&pipeline.steps[target]) =>
@@ -52,7 +57,7 @@ pub(super) fn check<'a>(
                     Some(no_output(pipeline, read, target))
                 }
                 // It renders nothing where there is no round before.
-                (Root::Previous, Some(_)) if read.directive => {
+                (Root::Previous, Some(_)) if renders => {
                     outputs.guarded += 1;
                     continue;
                 }
@@ -87,7 +92,7 @@ pub(super) fn check<'a>(
                     Some(no_log(read, &pipeline.steps[target]))
                 }
                 // As a directive it renders nothing.
-                (Root::Exit | Root::Error | Root::Log, Some(target)) if !read.directive => {
+                (Root::Exit | Root::Error | Root::Log, Some(target)) if !renders => {
                     let there = is_assumed(read, &pipeline.steps[target]) || proofs.is_proved(index, target, read);
                     let found = match there {
                         true => Missing::No,
@@ -121,7 +126,7 @@ pub(super) fn check<'a>(
         }
     }
     // In the `env` of a pipeline nothing is known of any step.
-    for read in &pipeline.env_reads {
+    for read in pipeline.env_reads.iter().filter(|read| !read.directive) {
         diagnostics.extend(not_given(model, Some(pipeline), read));
     }
     outputs
@@ -133,7 +138,7 @@ pub(super) fn check_outside(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let servers = model.servers.iter().flat_map(|server| &server.env_reads);
     let swarms = model.swarms.iter().flat_map(|swarm| &swarm.reads);
     let packs = model.packs.iter().flat_map(|pack| &pack.reads);
-    for read in providers.chain(servers).chain(swarms).chain(packs) {
+    for read in providers.chain(servers).chain(swarms).chain(packs).filter(|read| !read.directive) {
         diagnostics.extend(not_given(model, None, read));
     }
 }
@@ -160,7 +165,10 @@ fn report_missing(
         return Some(
             Diagnostic::new(Code::OutputMayBeSkipped, format!("the first attempt of `{name}` has no {what} before it"))
                 .label(read.span, "missing in the first attempt")
-                .help(format!("{ask}, or write `<<{word}:{name}>>`, which then renders nothing")),
+                .help(match read.directive {
+                    true => propose_default(&format!("{word}.{plain}")),
+                    false => format!("{ask}, or write `<<{word}:{name}>>`, which then renders nothing"),
+                }),
         );
     }
     if read.root == Root::Exit && !producer.has_exit() {
@@ -219,6 +227,7 @@ fn report_missing(
     Some(diagnostic.help(match (read.root, read.directive) {
         // A condition holds no directives.
         (Root::Exit | Root::Error | Root::Log, _) if read.in_when => ask,
+        (Root::Exit | Root::Error | Root::Log, true) => propose_default(&format!("{word}.{plain}")),
         (Root::Exit | Root::Error | Root::Log, _) => {
             format!("{ask}, or write `<<{word}:{name}>>`, which renders nothing where there is none")
         }
@@ -281,18 +290,21 @@ fn too_large(pipeline: &Pipeline<'_>, index: usize, target: usize, read: &Read, 
     Diagnostic { severity: Some(Severity::Warning), ..diagnostic }
 }
 
-/// An expression that reads a value which the caller of the run may leave out; a directive renders nothing then.
+/// A read of a value that the caller of the run may leave out.
 fn not_given(model: &Model<'_>, pipeline: Option<&Pipeline<'_>>, read: &Read) -> Option<Diagnostic> {
-    if read.guarded || read.directive {
+    if read.guarded {
         return None;
     }
     if read.root == Root::Stdin {
-        return Some(
+        let diagnostic =
             Diagnostic::new(Code::OutputMayBeSkipped, "`stdin` is missing when nothing is piped into `swarmc run`")
-                .label(read.span, "may be missing here")
+                .label(read.span, "may be missing here");
+        return Some(match read.directive {
+            true => diagnostic.help(propose_default("stdin")),
+            false => diagnostic
                 .help("write `stdin | default(\"\")`, or `<<stdin>>`, which then renders nothing")
                 .give_default(read.whole),
-        );
+        });
     }
     let name = read.name.as_deref().filter(|_| read.root == Root::Param)?;
     let param = match read.param()? {
@@ -303,15 +315,58 @@ fn not_given(model: &Model<'_>, pipeline: Option<&Pipeline<'_>>, read: &Read) ->
         return None;
     }
     let plain = name.replace('-', "_");
-    Some(
+    let diagnostic =
         Diagnostic::new(Code::OutputMayBeSkipped, format!("parameter `{}` may be left out", param.name.value))
             .label(read.span, "may be missing here")
-            .label(param.name.span, "optional, and without a default")
+            .label(param.name.span, "optional, and without a default");
+    Some(match read.directive {
+        true => diagnostic.help(propose_default(&format!("param.{plain}")) + ", or declare it with `default=`"),
+        false => diagnostic
             .help(format!(
                 "ask first: `param.{plain} is defined and …`, or write `param.{plain} | default(\"\")`, or declare it with `default=`"
             ))
             .give_default(read.whole),
-    )
+    })
+}
+
+/// What to write in the place of a directive that is all of a value, and may be missing.
+fn propose_default(path: &str) -> String {
+    format!("a value is needed here: write `{{{{ {path} | default(…) }}}}`, with one of its type")
+}
+
+/// The directives of a step that are all of a value where none may be missing: of an argument, of a typed output, or of
+/// one of its fields. They read as expressions do.
+fn list_needed(model: &Model<'_>, step: &Step<'_>) -> Vec<Span> {
+    let known = &model.typing.types;
+    let declared = step.declared.as_ref();
+    let texts: Vec<&TemplateText> = match &step.body {
+        Body::Call { pipeline: Some(target), args, .. } => {
+            let params = &model.pipelines[*target].ast.params;
+            let is_needed = |name: &str| {
+                let param = params.iter().find(|param| param.name.value == name);
+                param.is_some_and(|param| !param.kind.optional && param.default.is_none())
+            };
+            args.iter().filter(|(name, _)| is_needed(&name.value)).map(|(_, text)| text).collect()
+        }
+        Body::Value(text) => declared.filter(|kind| kind.lack == Lack::NEVER).map(|_| text).into_iter().collect(),
+        Body::Fields(fields) => match declared.map(|kind| known.underlying_kind(&kind.kind)) {
+            Some(types::Kind::Record(record)) => {
+                let is_needed =
+                    |name: &str| record.fields.iter().any(|field| field.name == name && field.kind.lack == Lack::NEVER);
+                fields.iter().filter(|(name, _)| is_needed(&name.value)).map(|(_, text)| text).collect()
+            }
+            Some(types::Kind::Map(item)) if item.lack == Lack::NEVER => fields.iter().map(|(_, text)| text).collect(),
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    };
+    let sole = |text: &TemplateText| match text.template.parts.as_slice() {
+        [Part::Directive(directive)] if directive.filters.is_empty() => {
+            Some(text.passage.span(directive.range.clone()))
+        }
+        _ => None,
+    };
+    texts.into_iter().filter_map(sole).collect()
 }
 
 fn has_no_output(step: &Step<'_>) -> bool {
@@ -380,11 +435,11 @@ fn round_before(step: &Step<'_>, read: &Read, producer: &Step<'_>, later: bool) 
     let fields: String = read.fields.iter().map(|field| format!(".{}", field.value.replace('-', "_"))).collect();
     Some(match (read.in_when, read.directive) {
         (true, _) => diagnostic.help(format!("ask first: `{word}.{name} is defined and …`")),
-        (false, directive) => {
+        (false, true) => diagnostic.help(propose_default(&format!("{word}.{name}{fields}"))),
+        (false, false) => {
             let help =
                 format!("ask first: `{word}.{name} is defined`, or write `{word}.{name}{fields} | default(\"\")`");
-            let diagnostic = diagnostic.help(help);
-            if directive { diagnostic } else { diagnostic.give_default(read.whole) }
+            diagnostic.help(help).give_default(read.whole)
         }
     })
 }

@@ -107,7 +107,10 @@ fn is_whole(node: &str, words: &[Text], sources: &Sources) -> bool {
 /// What of a shell a word of a command is, if no program can have been meant to get it.
 fn classify_word(words: &[Text], index: usize) -> Option<Shell> {
     let (word, text) = (&words[index], words[index].as_str());
-    let program = words[0].as_str().rsplit('/').next().unwrap_or_default();
+    // An operator begins another command.
+    let chains = |word: &Text| word.is_bare() && matches!(word.as_str(), "|" | "||" | "|&" | "&&" | "&");
+    let start = words[..index].iter().rposition(chains).map_or(0, |operator| operator + 1);
+    let program = words[start].as_str().rsplit('/').next().unwrap_or_default();
     if index == 0 {
         let assigns = text.split_once('=').is_some_and(|(name, _)| {
             let sign = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';

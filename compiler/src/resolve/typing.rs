@@ -174,7 +174,12 @@ fn infer_step_values(known: &mut PipelineTypes, workflow: &Workflow<'_>, index: 
     let one = match &step.body {
         Body::Value(prose) => value(prose),
         Body::Fields(fields) => {
-            let fields = fields.iter().map(|(name, prose)| (name.value.as_str(), value(prose), name.span));
+            let fields = fields.iter().map(|(name, prose)| {
+                let kind = value(prose);
+                // What is nothing is `null` in the record.
+                let lack = if kind.lack == Lack::NEVER { Lack::NEVER } else { Lack::NULL };
+                (name.value.as_str(), kind.with_lack(lack), name.span)
+            });
             Type::record(fields, step.ast.name.span)
         }
         _ => return,

@@ -7,12 +7,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::applied::{self, Applied, FILTERS, TESTS};
+use super::constant::{MAX_CONSTANT, constant_number, constant_size, is_zero};
 use super::directive::clip_word;
 use super::fact::{self, Fact, Outcomes, Reading, Status, infer_outcomes};
 use super::names::{FUNCTIONS, LOOP, list_roots};
 use super::path::Path;
 use super::region::template_error;
-use super::tree::{Argument, Const, Expr, ExprKind, Operator, Statement, Target};
+use super::tree::{Argument, Expr, ExprKind, Operator, Statement, Target};
 use super::{MAX_PROBLEMS, Part, Problem, Read, Root, Spanned};
 use crate::suggest::{Near, find_closest, find_nearest, format_list};
 
@@ -211,6 +212,8 @@ impl<'a> Walk<'a, '_> {
             ExprKind::Slice { of, bounds } => {
                 self.visit_expression(of, facts);
                 bounds.iter().flatten().for_each(|bound| self.visit_expression(bound, facts));
+                // A step of zero goes nowhere.
+                self.may_fail |= bounds[2].as_deref().is_some_and(is_computed);
             }
             ExprKind::Not(of) | ExprKind::Negative(of) => self.visit_expression(of, facts),
             ExprKind::And(terms) => self.visit_terms(terms, facts, |outcomes| outcomes.yes),
@@ -227,7 +230,8 @@ impl<'a> Walk<'a, '_> {
                 if divides && is_zero(right) {
                     self.report_zero_division(right);
                 }
-                self.may_fail |= divides && !matches!(right.kind, ExprKind::Const(_));
+                // A power may be too large for a number.
+                self.may_fail |= is_computed(right) && divides || *op == Operator::Pow && is_computed(expr);
                 self.check_constant(expr, known);
             }
             ExprKind::Concat(left, right) => {
@@ -255,16 +259,24 @@ impl<'a> Walk<'a, '_> {
                 }
                 self.check_applied("filter", name, arguments.len(), FILTERS);
                 self.visit_arguments(arguments, facts);
-                // A text may hold no number.
-                self.may_fail |= matches!(name.value.as_str(), "int" | "float") && arguments.is_empty();
+                self.may_fail |= match name.value.as_str() {
+                    // A text may hold no number.
+                    "int" | "float" => arguments.is_empty(),
+                    // Nothing comes in parts of zero.
+                    "batch" | "slice" => arguments.iter().any(|argument| is_computed(&argument.value)),
+                    _ => false,
+                };
             }
             ExprKind::Test { of, name, arguments } => {
                 let presence = matches!(name.value.as_str(), "defined" | "undefined");
                 self.visit_operand(of, facts, if presence { Missing::Harmless } else { Missing::Harms });
                 self.check_applied("test", name, arguments.len(), TESTS);
                 self.visit_arguments(arguments, facts);
-                if let Some(by) = arguments.first().filter(|by| name.value == "divisibleby" && is_zero(&by.value)) {
-                    self.report_zero_division(&by.value);
+                if let Some(by) = arguments.first().filter(|_| name.value == "divisibleby") {
+                    if is_zero(&by.value) {
+                        self.report_zero_division(&by.value);
+                    }
+                    self.may_fail |= is_computed(&by.value);
                 }
             }
             ExprKind::Call { of, arguments } => self.visit_call(expr, of, arguments, facts),
@@ -476,6 +488,10 @@ impl<'a> Walk<'a, '_> {
                 self.visit_expression(of, facts);
             }
         }
+        // The number of its items is limited, and zero is no step.
+        let is_range = matches!(&of.kind, ExprKind::Variable(name) if name == "range");
+        let is_odd = |argument: &Argument| is_computed(&argument.value) && !is_length(&argument.value);
+        self.may_fail |= is_range && arguments.iter().any(is_odd);
         self.visit_arguments(arguments, facts);
     }
 
@@ -516,67 +532,6 @@ pub(crate) fn suggest_status(word: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether zero is written there.
-fn is_zero(expr: &Expr) -> bool {
-    match &expr.kind {
-        ExprKind::Const(Const::Int(number)) => *number == 0,
-        ExprKind::Const(Const::Float(number)) => *number == 0.0,
-        ExprKind::Const(Const::Bool(truth)) => !truth,
-        ExprKind::Negative(of) => is_zero(of),
-        _ => false,
-    }
-}
-
-/// The largest constant that an expression may compute, in characters or items.
-const MAX_CONSTANT: f64 = 1_000_000.0;
-
-/// How large a text or list is that an expression computes from nothing but constants, where it computes one.
-fn constant_size(expr: &Expr) -> Option<f64> {
-    let all = |items: &[Expr]| {
-        items.iter().map(|item| constant_size(item).or_else(|| constant_number(item).map(|_| 1.0))).sum()
-    };
-    match &expr.kind {
-        // What is written out is there already.
-        ExprKind::Const(Const::Text(text)) => Some((text.len() as f64).min(MAX_CONSTANT)),
-        ExprKind::List(items) => all(items),
-        ExprKind::Concat(left, right) | ExprKind::Arithmetic { left, op: Operator::Add, right } => {
-            match (constant_size(left), constant_size(right)) {
-                (None, None) => None,
-                (left, right) => Some(left.unwrap_or(1.0) + right.unwrap_or(1.0)),
-            }
-        }
-        ExprKind::Arithmetic { left, op: Operator::Mul, right } => match (constant_size(left), constant_size(right)) {
-            (Some(of), None) => Some(of * constant_number(right)?.max(0.0)),
-            (None, Some(of)) => Some(of * constant_number(left)?.max(0.0)),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// The number that an expression computes from nothing but constants, nearly.
-fn constant_number(expr: &Expr) -> Option<f64> {
-    match &expr.kind {
-        ExprKind::Const(Const::Int(number)) => Some(*number as f64),
-        ExprKind::Const(Const::Float(number)) => Some(*number),
-        ExprKind::Const(Const::Bool(truth)) => Some(f64::from(u8::from(*truth))),
-        ExprKind::Negative(of) => constant_number(of).map(|number| -number),
-        ExprKind::Arithmetic { left, op, right } => {
-            let (left, right) = (constant_number(left)?, constant_number(right)?);
-            Some(match op {
-                Operator::Add => left + right,
-                Operator::Sub => left - right,
-                Operator::Mul => left * right,
-                Operator::Div => left / right,
-                Operator::FloorDiv => (left / right).floor(),
-                Operator::Rem => left % right,
-                Operator::Pow => left.powf(right),
-            })
-        }
-        _ => None,
-    }
-}
-
 /// The facts and more of them.
 fn narrow_facts(facts: &Facts, more: Vec<Fact>) -> Facts {
     if more.is_empty() {
@@ -585,4 +540,14 @@ fn narrow_facts(facts: &Facts, more: Vec<Fact>) -> Facts {
     let mut all = facts.to_vec();
     fact::merge_facts(&mut all, more);
     all.into()
+}
+
+/// Whether only the run knows the number.
+fn is_computed(expr: &Expr) -> bool {
+    constant_number(expr).is_none()
+}
+
+/// Whether it is the number of things that are there.
+fn is_length(expr: &Expr) -> bool {
+    matches!(&expr.kind, ExprKind::Filter { name, .. } if matches!(name.value.as_str(), "length" | "count"))
 }

@@ -7,6 +7,7 @@
 mod applied;
 mod blocks;
 mod condition;
+mod constant;
 mod default;
 mod directive;
 mod fact;

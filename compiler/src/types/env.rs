@@ -87,11 +87,16 @@ impl ParamTypes {
     /// Takes the types of parameters; a later one hides an earlier one of its name.
     pub(crate) fn new<'a>(params: impl IntoIterator<Item = (&'a ast::Param, Type)>) -> ParamTypes {
         let params = params.into_iter();
-        // Whether one is given is for another check.
-        let known = params
-            .map(|(param, kind)| (normalize_name(&param.name.value), (kind.with_lack(Lack::NEVER), param.name.span)));
+        let known = params.map(|(param, kind)| {
+            (normalize_name(&param.name.value), (kind.with_lack(find_lack(param)), param.name.span))
+        });
         ParamTypes { by_plain: known.collect() }
     }
+}
+
+/// Whether the caller may leave a parameter out, so that it has no value.
+fn find_lack(param: &ast::Param) -> Lack {
+    if param.kind.optional && param.default.is_none() { Lack::ABSENT } else { Lack::NEVER }
 }
 
 impl<'e> Workflow<'e> {
@@ -102,8 +107,8 @@ impl<'e> Workflow<'e> {
 
     fn find_param(&self, name: &str) -> Option<(Type, Span)> {
         let index = self.tables.find_name(NameKind::Param, name, false, self.file)?;
-        // Whether one is given is for another check.
-        Some((self.kinds.get(index)?.clone().with_lack(Lack::NEVER), self.params.get(index)?.name.span))
+        let param = self.params.get(index)?;
+        Some((self.kinds.get(index)?.clone().with_lack(find_lack(param)), param.name.span))
     }
 }
 
@@ -121,6 +126,11 @@ impl Env<'_> {
     fn find_param(&self, name: Option<&str>) -> Option<(Type, Span)> {
         let name = name?;
         self.params.by_plain.get(&normalize_name(name)).cloned().or_else(|| self.whole.find_param(name))
+    }
+
+    /// Whether a run may have no value for the parameter.
+    pub(crate) fn may_leave_out(&self, param: Option<&str>) -> bool {
+        self.find_param(param).is_some_and(|(kind, _)| kind.lack != Lack::NEVER)
     }
 
     /// The type of what a root and a name give.
@@ -142,7 +152,8 @@ impl Env<'_> {
                     Type::list(Type::record(fields, step.span))
                 }
             }),
-            Root::Param => self.find_param(name).map_or(Type::ANY, |(kind, _)| kind),
+            // Whether one is given is for another check.
+            Root::Param => self.find_param(name).map_or(Type::ANY, |(kind, _)| kind.with_lack(Lack::NEVER)),
             Root::Iteration | Root::Index => Type::INT,
             Root::Run | Root::Task if name.is_some() => Type::STRING,
             Root::Stdin => Type::TEXT,

@@ -380,7 +380,7 @@ impl Checker<'_> {
     /// Goes on to a field or an item.
     pub(super) fn walk_field(&mut self, walk: &mut Walk, name: &str, index: Option<i64>, range: &Range<usize>) {
         let at = walk.key.as_deref();
-        let filled = walk.least.max(u64::from(at.is_some_and(|key| self.presence.is_filled(key))));
+        let filled = walk.least.max(at.map_or(0, |key| self.presence.least_items(key)));
         let mut found: Option<Type> = None;
         let mut last = Part::default();
         let mut without = None;

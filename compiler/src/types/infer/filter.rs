@@ -108,7 +108,10 @@ impl Checker<'_> {
             "reverse" => self.infer_reverse(applied, item),
             "map" => self.infer_map(applied, item),
             "first" | "last" => {
-                let is_text = applied.operand.kind.is_text() && of.is_none_or(has_character);
+                let is_text = match self.env.whole.types.underlying_kind(&applied.operand.kind) {
+                    Kind::Enum(words) => words.words.iter().all(|word| !word.is_empty()),
+                    kind => kind.is_text() && of.is_none_or(has_character),
+                };
                 let lack = if self.is_filled(of) || is_text || has_items(&applied.operand) {
                     item.lack
                 } else {
@@ -486,21 +489,20 @@ fn has_items(kind: &Type) -> bool {
     matches!(&kind.kind, Kind::Tuple(tuple) if !tuple.items.is_empty())
 }
 
-/// Whether a text is trusted to have a character: what is read or declared is, and what may cut it is not.
+/// Whether an expression says that its text has a character: what is read may have none.
 fn has_character(of: &Expr) -> bool {
     match &of.kind {
         ExprKind::Const(Const::Text(text)) => !text.is_empty(),
-        ExprKind::Slice { .. } => false,
+        ExprKind::Const(_) => true,
         ExprKind::Filter { name, of, .. } => {
             !matches!(name.value.as_str(), "join" | "trim" | "replace" | "format")
                 && of.as_deref().is_none_or(has_character)
         }
         ExprKind::Choice { then, otherwise, .. } => {
-            has_character(then) && otherwise.as_deref().is_none_or(has_character)
+            has_character(then) && otherwise.as_deref().is_some_and(has_character)
         }
         ExprKind::Concat(left, right) => has_character(left) || has_character(right),
-        ExprKind::Arithmetic { op: Operator::Mul, .. } => false,
-        _ => true,
+        _ => false,
     }
 }
 
@@ -518,6 +520,12 @@ fn infer_default(applied: &Applied<'_>) -> Type {
         // Whether it does, the run knows.
         Some(None) => kind.into_present().or(default),
         _ if kind.lack.has(Lack::ABSENT.union(Lack::SILENT)) => kind.into_present().or(default),
+        // What is read of the run has no lack in its type, and may be missing all the same.
+        _ if default.kind == Kind::None
+            && applied.of.and_then(Expr::as_path).is_some_and(|path| path.fields().is_empty()) =>
+        {
+            kind.or(default)
+        }
         _ => kind,
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct Wanted<'w> {
     pub(crate) limits: &'w Limits,
     /// Whether a text is made of whatever is given, as for a parameter.
     pub(crate) any_as_text: bool,
+    /// Whether there may be no value, as for a parameter that has a default.
+    pub(crate) nullable: bool,
 }
 
 /// What does not fit.
@@ -67,7 +69,13 @@ impl Checker<'_> {
         // Ahead of the filters: it reports what is wrong with the fields.
         let given = self.infer_directive(directive);
         if !directive.filters.is_empty() {
-            return None;
+            let default = directive.filters.iter().find_map(|filter| match &filter.value {
+                swarmc_plan::Filter::Default(text) => Some((text, &filter.range)),
+                _ => None,
+            });
+            let (text, place) = default?;
+            let said = self.env.whole.types.describe_misfit(wanted.kind, wanted.limits, text, "its default")?;
+            return Some(Unfit::new(place, said));
         }
         let origin = match directive.kind {
             crate::template::Kind::Read(root) => {
@@ -96,10 +104,19 @@ impl Checker<'_> {
                     self.presence.forget(mark);
                     found
                 };
-                side(true, then).or_else(|| side(false, otherwise.as_deref()?))
+                match otherwise {
+                    Some(otherwise) => side(true, then).or_else(|| side(false, otherwise)),
+                    None if wanted.nullable => side(true, then),
+                    None => Some(Unfit::new(&expr.range, format!("without `else`, {place} may be nothing"))),
+                }
             }
-            _ if wanted.any_as_text && is_plain(resolved) => None,
-            (_, Kind::Any | Kind::None) => None,
+            _ if wanted.nullable && matches!(&expr.kind, ExprKind::Const(Const::None)) => None,
+            (ExprKind::List(_) | ExprKind::Map(_), Kind::Any | Kind::None) => None,
+            (ExprKind::List(_) | ExprKind::Map(_), _) if wanted.any_as_text && is_plain(resolved) => None,
+            _ if wanted.any_as_text && is_plain(resolved) || matches!(resolved, Kind::Any | Kind::None) => {
+                let given = self.infer_operand(expr, Need::Present);
+                check_lack(wanted, &given, &expr.range)
+            }
             (ExprKind::List(items), Kind::List(item)) => {
                 let count = items.len();
                 let said =
@@ -145,7 +162,8 @@ impl Checker<'_> {
 
     /// A part of what is written out.
     fn check_part(&mut self, kind: &Type, expr: &Expr, place: &str) -> Option<Unfit> {
-        self.check_expression(Wanted { kind, limits: &Limits::default(), any_as_text: false }, expr, place)
+        let nullable = kind.lack != Lack::NEVER;
+        self.check_expression(Wanted { kind, limits: &Limits::default(), any_as_text: false, nullable }, expr, place)
     }
 
     /// A map that is written out, where a record is asked for.
@@ -165,7 +183,8 @@ impl Checker<'_> {
                 let said = format!("it has a field {}, which the type does not have", describe_part(place, name));
                 return Some(Unfit::new(&key.range, said));
             };
-            let wanted = Wanted { kind: &field.kind, limits: &field.limits, any_as_text: false };
+            let nullable = field.kind.lack != Lack::NEVER;
+            let wanted = Wanted { kind: &field.kind, limits: &field.limits, any_as_text: false, nullable };
             if let Some(unfit) = self.check_expression(wanted, value, &describe_part(place, name)) {
                 return Some(unfit);
             }
@@ -185,6 +204,9 @@ impl Checker<'_> {
     ) -> Option<Unfit> {
         let types = self.env.whole.types;
         let resolved = types.underlying_kind(&wanted.kind.kind);
+        if let Some(unfit) = check_lack(wanted, given, range) {
+            return Some(unfit);
+        }
         if wanted.any_as_text && is_plain(resolved) {
             return None;
         }
@@ -207,6 +229,12 @@ impl Checker<'_> {
         }
         (!types.is_assignable(wanted.kind, given)).then(|| Unfit::new(range, format!("it is `{given}`")))
     }
+}
+
+/// Holds what may be no value against a place that needs one.
+fn check_lack(wanted: Wanted<'_>, given: &Type, range: &Range<usize>) -> Option<Unfit> {
+    let is_null = given.kind == Kind::None || given.lack.has(Lack::NULL.union(Lack::SILENT));
+    (!wanted.nullable && is_null).then(|| Unfit::new(range, "it may be `null`".to_owned()))
 }
 
 impl Origin {

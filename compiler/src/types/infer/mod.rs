@@ -28,7 +28,7 @@ use super::{Classes, Env, Kind, Lack, Type};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::mapped_text::MappedText;
 use crate::source::Span;
-use crate::template::{Directive, Expr, ExprKind, Part, Spanned, Statement, Target, Template};
+use crate::template::{Directive, Expr, ExprKind, Part, Root, Spanned, Statement, Target, Template};
 
 /// What `autoescape` takes besides `true` and `false`.
 const ESCAPES: [&str; 2] = ["html", "none"];
@@ -126,13 +126,30 @@ impl<'c> Checker<'c> {
     /// Types a text that is a value: a single interpolation keeps its type.
     pub(crate) fn infer_value(&mut self, template: &Template) -> Type {
         match (template.parts.as_slice(), template.logic.as_slice()) {
-            ([Part::Directive(directive)], _) => self.infer_directive(directive),
-            ([Part::Logic(_)], [Statement::Emit(expr)]) => self.type_of(expr),
+            ([Part::Directive(directive)], _) => {
+                let kind = self.infer_directive(directive);
+                match directive.filters.is_empty() && self.may_render_nothing(directive) {
+                    true => kind.with_lack(Lack::NULL),
+                    false => kind,
+                }
+            }
+            ([Part::Logic(_)], [Statement::Emit(expr)]) => self.infer_operand(expr, Need::Present),
             _ => {
                 self.infer_template(template);
                 Type::TEXT
             }
         }
+    }
+
+    /// Whether a directive may have no value, unless the `when` of its step asked for it.
+    fn may_render_nothing(&self, directive: &Directive) -> bool {
+        let crate::template::Kind::Read(root) = directive.kind else { return false };
+        let name = directive.name.as_ref().map(|name| name.value.as_str());
+        let may_lack = match root {
+            Root::Param => self.env.may_leave_out(name),
+            _ => matches!(root, Root::Previous | Root::Stdin | Root::Error),
+        };
+        may_lack && !self.presence.is_defined(&expr::root_key(root, name))
     }
 
     /// Types the list of a for-each and gives the type of an item.
@@ -179,13 +196,14 @@ impl<'c> Checker<'c> {
                 let chosen = self.enter_loop(target, list);
                 // Something is in the list where the body is reached.
                 let filled = self.place_key(list).map(|key| Known::claim_filled(&key));
-                self.presence.learn(filled.into_iter().collect());
+                let current = self.claim_place(list, &count_from_zero(list));
+                self.presence.learn(filled.into_iter().chain(current).collect());
                 // As is each name that a map was gone through by.
-                if let Some((map, name)) = named_by(target, list) {
+                if let Some((map, name)) = find_named_map(target, list) {
                     let named = Expr { kind: ExprKind::Variable(name.value.clone()), range: name.range.clone() };
-                    self.presence.learn(self.key_is_in(map, &named).into_iter().collect());
+                    self.presence.learn(self.claim_key(map, &named).into_iter().collect());
                     // And each place of a list whose length was counted up to.
-                    let counted = counted_list(list).and_then(|counted| self.place_is_in(counted, &named));
+                    let counted = find_counted_list(list).and_then(|counted| self.claim_place(counted, &named));
                     self.presence.learn(counted.into_iter().collect());
                 }
                 if let Some(filter) = filter {
@@ -392,17 +410,17 @@ impl<'c> Checker<'c> {
     }
 
     /// What is known of a name in a map, or of an item that it was gone through by.
-    fn key_is_in(&self, map: &Expr, key: &Expr) -> Option<Known> {
+    fn claim_key(&self, map: &Expr, key: &Expr) -> Option<Known> {
         let types = self.env.whole.types;
         let is_map = |kind: &Kind| matches!(kind, Kind::Map(_) | Kind::Record(_));
-        let map = keys_of(map);
+        let map = find_map(map);
         let kinds = types.possible_kinds(&self.peek_type(map).kind);
         let place = self.place_key(map).filter(|_| kinds.iter().all(is_map))?;
         Some(Known::claim_defined(&self.index_key(Some(&place), key)?))
     }
 
     /// What is known of a place up to which a list was counted.
-    fn place_is_in(&self, list: &Expr, place: &Expr) -> Option<Known> {
+    fn claim_place(&self, list: &Expr, place: &Expr) -> Option<Known> {
         let kinds = self.env.whole.types.possible_kinds(&self.peek_type(list).kind);
         let key = self.place_key(list).filter(|_| kinds.iter().all(|kind| kind.item_type().is_some()))?;
         Some(Known::claim_defined(&self.index_key(Some(&key), place)?))
@@ -424,8 +442,8 @@ impl<'c> Checker<'c> {
 }
 
 /// The map that a loop goes through, and what it calls the names in it.
-fn named_by<'t>(target: &'t Target, list: &'t Expr) -> Option<(&'t Expr, &'t Spanned<String>)> {
-    match (target, &keys_of(list).kind) {
+fn find_named_map<'t>(target: &'t Target, list: &'t Expr) -> Option<(&'t Expr, &'t Spanned<String>)> {
+    match (target, &find_map(list).kind) {
         (Target::Name(name), _) => Some((list, name)),
         (Target::Items(targets), ExprKind::Filter { of: Some(of), name: pairs, .. })
             if matches!(pairs.value.as_str(), "items" | "dictsort") =>
@@ -440,7 +458,7 @@ fn named_by<'t>(target: &'t Target, list: &'t Expr) -> Option<(&'t Expr, &'t Spa
 }
 
 /// The list whose places an expression counts: `range(LIST | length)`.
-fn counted_list(list: &Expr) -> Option<&Expr> {
+fn find_counted_list(list: &Expr) -> Option<&Expr> {
     let ExprKind::Call { of, arguments } = &list.kind else { return None };
     let last = match arguments.as_slice() {
         [last] => last,
@@ -457,14 +475,29 @@ fn counted_list(list: &Expr) -> Option<&Expr> {
     }
 }
 
+/// `loop.index0`, in a loop through `list`.
+fn count_from_zero(list: &Expr) -> Expr {
+    let range = list.range.clone();
+    let of = Box::new(Expr { kind: ExprKind::Variable("loop".to_owned()), range: range.clone() });
+    let name = Box::new(Spanned { value: "index0".to_owned(), range: range.clone() });
+    Expr { kind: ExprKind::Attribute { of, name }, range }
+}
+
 /// The map of whose names an expression gives some.
-fn keys_of(list: &Expr) -> &Expr {
+fn find_map(list: &Expr) -> &Expr {
     match &list.kind {
-        ExprKind::Slice { of, .. } => keys_of(of),
+        ExprKind::Slice { of, .. } => find_map(of),
+        // Nothing is found in the default, so the map is there.
+        ExprKind::Filter { of: Some(of), name, arguments }
+            if matches!(name.value.as_str(), "default" | "d")
+                && matches!(&arguments.first().map(|argument| &argument.value.kind), Some(ExprKind::Map(entries)) if entries.is_empty()) =>
+        {
+            find_map(of)
+        }
         ExprKind::Filter { of: Some(of), name, .. }
             if matches!(name.value.as_str(), "list" | "sort" | "unique" | "reverse" | "select" | "reject") =>
         {
-            keys_of(of)
+            find_map(of)
         }
         _ => list,
     }

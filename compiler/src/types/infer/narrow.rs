@@ -135,7 +135,7 @@ impl Checker<'_> {
     }
 
     fn narrow_comparison(&self, left: &Expr, op: Comparison, right: &Expr, truth: bool) -> Vec<Known> {
-        if let (Comparison::In, true, Some(known)) = (op, truth, self.key_is_in(right, left)) {
+        if let (Comparison::In, true, Some(known)) = (op, truth, self.claim_key(right, left)) {
             return vec![known];
         }
         if let (Comparison::In, true, Some([word, words @ ..])) = (op, truth, right.as_items()) {
@@ -174,14 +174,16 @@ impl Checker<'_> {
             ExprKind::Const(Const::Int(number)) => Some(number),
             _ => None,
         };
-        let some = match (op, number) {
-            (Comparison::Gt, Some(0..)) | (Comparison::Gte, Some(1..)) | (Comparison::Eq, Some(1..)) => truth,
-            (Comparison::Ne, Some(0)) => truth,
-            (Comparison::Eq, Some(0)) | (Comparison::Lt, Some(1)) | (Comparison::Lte, Some(0)) => !truth,
-            _ => false,
-        };
+        let least = number.and_then(|number| u64::try_from(number).ok()).and_then(|number| match (op, truth) {
+            (Comparison::Gt, true) | (Comparison::Lte, false) => Some(number.saturating_add(1)),
+            (Comparison::Gte | Comparison::Eq, true) | (Comparison::Lt | Comparison::Ne, false) => Some(number),
+            (Comparison::Ne, true) | (Comparison::Eq, false) => (number == 0).then_some(1),
+            _ => None,
+        });
         match (counted, op) {
-            (true, _) if some => vec![Known::claim_filled(&key)],
+            (true, _) => {
+                least.filter(|least| *least > 0).map(|least| Known::claim_items(&key, least)).into_iter().collect()
+            }
             (false, Comparison::Ne) if empty && truth => vec![Known::claim_filled(&key)],
             (false, Comparison::Eq) if empty && !truth => vec![Known::claim_filled(&key)],
             (false, Comparison::Ne) if matches!(right.kind, ExprKind::Const(Const::None)) && truth => {

@@ -20,8 +20,8 @@ enum Claim {
     Defined,
     /// It is there, and is not `none`.
     Value,
-    /// It has an item.
-    Filled,
+    /// It has at least so many items.
+    Items(u64),
     /// It is of one of these kinds.
     Classes(Classes),
 }
@@ -35,8 +35,14 @@ impl Known {
         Known { key: key.to_owned(), claim: Claim::Value }
     }
 
+    /// The value has an item.
     pub(super) fn claim_filled(key: &str) -> Known {
-        Known { key: key.to_owned(), claim: Claim::Filled }
+        Known::claim_items(key, 1)
+    }
+
+    /// The value has at least so many items.
+    pub(super) fn claim_items(key: &str, least: u64) -> Known {
+        Known { key: key.to_owned(), claim: Claim::Items(least) }
     }
 
     /// The value is of one of these kinds.
@@ -92,13 +98,22 @@ impl Presence {
     pub(super) fn known_classes(&self, key: &str) -> Option<Classes> {
         let classes = self.claims(key).iter().filter_map(|claim| match claim {
             Claim::Classes(classes) => Some(*classes),
-            Claim::Defined | Claim::Value | Claim::Filled => None,
+            Claim::Defined | Claim::Value | Claim::Items(_) => None,
         });
         classes.reduce(Classes::intersection)
     }
 
     pub(super) fn is_filled(&self, key: &str) -> bool {
-        self.claims(key).contains(&Claim::Filled)
+        self.least_items(key) > 0
+    }
+
+    /// How many items the value has at least.
+    pub(super) fn least_items(&self, key: &str) -> u64 {
+        let counts = self.claims(key).iter().filter_map(|claim| match claim {
+            Claim::Items(least) => Some(*least),
+            Claim::Defined | Claim::Value | Claim::Classes(_) => None,
+        });
+        counts.max().unwrap_or(0)
     }
 
     fn claims(&self, key: &str) -> &[Claim] {
@@ -115,14 +130,16 @@ impl Presence {
 
 /// What follows from both lists.
 pub(super) fn common_claims(one: Vec<Known>, other: &[Known]) -> Vec<Known> {
+    // Either list may be the one that holds, so each claim is the weaker of two.
+    let weaker = |one: Claim, other: Claim| match (one, other) {
+        (Claim::Classes(one), Claim::Classes(other)) => Some(Claim::Classes(one.union(other))),
+        (Claim::Items(one), Claim::Items(other)) => Some(Claim::Items(one.min(other))),
+        (one, other) => (one == other).then_some(one),
+    };
     let either = |known: Known| {
-        let Claim::Classes(classes) = known.claim else { return other.contains(&known).then_some(known) };
-        let others = other.iter().filter(|other| other.key == known.key).find_map(|other| match other.claim {
-            Claim::Classes(others) => Some(others),
-            Claim::Defined | Claim::Value | Claim::Filled => None,
-        });
-        // Either list may be the one that holds.
-        Some(Known { claim: Claim::Classes(classes.union(others?)), ..known })
+        let mut others = other.iter().filter(|other| other.key == known.key);
+        let claim = others.find_map(|other| weaker(known.claim, other.claim))?;
+        Some(Known { claim, ..known })
     };
     one.into_iter().filter_map(either).collect()
 }
