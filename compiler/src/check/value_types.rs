@@ -75,7 +75,7 @@ fn check_arguments(model: &Model<'_>, place: &Place<'_>, diagnostics: &mut Diagn
         let mut params = model.pipelines[*target].ast.params.iter().zip(&model.typing.pipelines[*target].own_params);
         let Some((param, kind)) = params.find(|(param, _)| param.name.value == *name) else { continue };
         let nullable = param.kind.optional || param.default.is_some();
-        let wanted = Wanted { kind, limits: &Limits::default(), any_as_text: true, nullable };
+        let wanted = Wanted { kind, limits: &Limits::default(), any_as_text: true, nullable, part: false };
         let Some(unfit) = find_misfit(place, wanted, prose) else { continue };
         let message = format!("parameter `{name}` of `{}` is `{kind}`, and its value does not fit", called.value);
         let help = format!("give `{name}` a value of its type, or declare another type for it");
@@ -89,7 +89,7 @@ fn check_computed(place: &Place<'_>, kind: &Type, written: &TypeExpr, diagnostic
     match &place.step.body {
         Body::Value(prose) => {
             let nullable = kind.lack != Lack::NEVER;
-            let wanted = Wanted { kind, limits: &Limits::default(), any_as_text: false, nullable };
+            let wanted = Wanted { kind, limits: &Limits::default(), any_as_text: false, nullable, part: false };
             if let Some(unfit) = find_misfit(place, wanted, prose) {
                 let message = format!("the output of `{name}` is `{kind}`, and the computed value does not fit");
                 let help = "compute a value of this type, or declare another one".to_owned();
@@ -146,7 +146,8 @@ fn computed_fields(
             (None, Kind::Map(item)) => (&**item, &none),
             (None, _) => continue,
         };
-        let wanted = Wanted { kind: one, limits, any_as_text: false, nullable: one.lack != Lack::NEVER };
+        let nullable = one.lack != Lack::NEVER;
+        let wanted = Wanted { kind: one, limits, any_as_text: false, nullable, part: false };
         if let Some(unfit) = find_misfit(place, wanted, prose) {
             let message = format!("the field `{field}` of `{name}` is `{one}`, and the computed value does not fit");
             let declared = record.and_then(|record| record.fields.iter().find(|known| known.name == *field));

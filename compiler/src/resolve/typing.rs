@@ -176,8 +176,9 @@ fn infer_step_values(known: &mut PipelineTypes, workflow: &Workflow<'_>, index: 
         Body::Fields(fields) => {
             let fields = fields.iter().map(|(name, prose)| {
                 let kind = value(prose);
-                // What is nothing is `null` in the record.
-                let lack = if kind.lack == Lack::NEVER { Lack::NEVER } else { Lack::NULL };
+                let lack = if kind.lack.has(Lack::NULL) { Lack::NULL } else { Lack::NEVER };
+                // `a if b` without `else` is an empty text.
+                let kind = if kind.lack.has(Lack::SILENT) { kind.or(Type::STRING) } else { kind };
                 (name.value.as_str(), kind.with_lack(lack), name.span)
             });
             Type::record(fields, step.ast.name.span)

@@ -19,8 +19,10 @@ pub(crate) struct Wanted<'w> {
     pub(crate) limits: &'w Limits,
     /// Whether a text is made of whatever is given, as for a parameter.
     pub(crate) any_as_text: bool,
-    /// Whether there may be no value, as for a parameter that has a default.
+    /// Whether it may be `null`, as for a parameter that has a default.
     pub(crate) nullable: bool,
+    /// Whether it is a part of what is written out: there `a if b` without `else` is `null`, and elsewhere an empty text.
+    pub(crate) part: bool,
 }
 
 /// What does not fit.
@@ -106,8 +108,7 @@ impl Checker<'_> {
                 };
                 match otherwise {
                     Some(otherwise) => side(true, then).or_else(|| side(false, otherwise)),
-                    None if wanted.nullable => side(true, then),
-                    None => Some(Unfit::new(&expr.range, format!("without `else`, {place} may be nothing"))),
+                    None => side(true, then).or_else(|| check_lack(wanted, resolved, Lack::SILENT, &expr.range)),
                 }
             }
             _ if wanted.nullable && matches!(&expr.kind, ExprKind::Const(Const::None)) => None,
@@ -115,7 +116,7 @@ impl Checker<'_> {
             (ExprKind::List(_) | ExprKind::Map(_), _) if wanted.any_as_text && is_plain(resolved) => None,
             _ if wanted.any_as_text && is_plain(resolved) || matches!(resolved, Kind::Any | Kind::None) => {
                 let given = self.infer_operand(expr, Need::Present);
-                check_lack(wanted, &given, &expr.range)
+                check_lack(wanted, resolved, find_lack(&given), &expr.range)
             }
             (ExprKind::List(items), Kind::List(item)) => {
                 let count = items.len();
@@ -162,8 +163,7 @@ impl Checker<'_> {
 
     /// A part of what is written out.
     fn check_part(&mut self, kind: &Type, expr: &Expr, place: &str) -> Option<Unfit> {
-        let nullable = kind.lack != Lack::NEVER;
-        self.check_expression(Wanted { kind, limits: &Limits::default(), any_as_text: false, nullable }, expr, place)
+        self.check_expression(Wanted::part_of(kind, &Limits::default()), expr, place)
     }
 
     /// A map that is written out, where a record is asked for.
@@ -183,8 +183,7 @@ impl Checker<'_> {
                 let said = format!("it has a field {}, which the type does not have", describe_part(place, name));
                 return Some(Unfit::new(&key.range, said));
             };
-            let nullable = field.kind.lack != Lack::NEVER;
-            let wanted = Wanted { kind: &field.kind, limits: &field.limits, any_as_text: false, nullable };
+            let wanted = Wanted::part_of(&field.kind, &field.limits);
             if let Some(unfit) = self.check_expression(wanted, value, &describe_part(place, name)) {
                 return Some(unfit);
             }
@@ -204,7 +203,7 @@ impl Checker<'_> {
     ) -> Option<Unfit> {
         let types = self.env.whole.types;
         let resolved = types.underlying_kind(&wanted.kind.kind);
-        if let Some(unfit) = check_lack(wanted, given, range) {
+        if let Some(unfit) = check_lack(wanted, resolved, find_lack(given), range) {
             return Some(unfit);
         }
         if wanted.any_as_text && is_plain(resolved) {
@@ -231,10 +230,27 @@ impl Checker<'_> {
     }
 }
 
-/// Holds what may be no value against a place that needs one.
-fn check_lack(wanted: Wanted<'_>, given: &Type, range: &Range<usize>) -> Option<Unfit> {
-    let is_null = given.kind == Kind::None || given.lack.has(Lack::NULL.union(Lack::SILENT));
-    (!wanted.nullable && is_null).then(|| Unfit::new(range, "it may be `null`".to_owned()))
+impl<'w> Wanted<'w> {
+    /// A part of what is written out.
+    fn part_of(kind: &'w Type, limits: &'w Limits) -> Wanted<'w> {
+        Wanted { kind, limits, any_as_text: false, nullable: kind.lack != Lack::NEVER, part: true }
+    }
+}
+
+fn find_lack(given: &Type) -> Lack {
+    if given.kind == Kind::None { Lack::NULL } else { given.lack }
+}
+
+/// Holds what may be no value against a place that needs one of the kind `resolved`.
+fn check_lack(wanted: Wanted<'_>, resolved: &Kind, lack: Lack, range: &Range<usize>) -> Option<Unfit> {
+    let takes_empty = is_plain(resolved) || matches!(resolved, Kind::Any | Kind::None);
+    let said = match wanted.part {
+        _ if lack.has(Lack::NULL) && !wanted.nullable => "it may be `null`",
+        true if lack.has(Lack::SILENT) && !wanted.nullable => "without `else`, it may be `null`",
+        false if lack.has(Lack::SILENT) && !takes_empty => "without `else`, it may be an empty text",
+        _ => return None,
+    };
+    Some(Unfit::new(range, said.to_owned()))
 }
 
 impl Origin {
