@@ -118,6 +118,8 @@ fn a_command_that_cannot_be_started_has_an_exit_code_and_says_why() {
     task made { run "true" }
     task gone { depends-on made; run "./gone" now }
     task told { depends-on gone when=failure; run cat; stdin "{{ exit.gone }}: {{ output.gone }}{{ log.gone }}" }
+    task unread { depends-on made; run cat; stdin "{{ output.made | int }}" }
+    task ended { depends-on unread when=failure; value "{{ exit.unread + 1 }}" }
 }
 "#;
     fs::write(project.root().join("spec.kdl"), spec).expect("a spec can be written");
@@ -125,6 +127,8 @@ fn a_command_that_cannot_be_started_has_an_exit_code_and_says_why() {
     project.swarmc(&["run", "spec.kdl"]);
     let told = project.output("told");
     assert!(told.starts_with("127: ") && told.contains("./gone"), "{told}");
+    // Its text could not be computed, so that no process began.
+    assert_eq!(project.output("ended"), "128");
 }
 
 #[test]

@@ -41,6 +41,9 @@ pub const VERSION: u32 = 1;
 /// The event itself holds texts up to this many bytes; longer ones are stored as artifacts, by digest.
 pub const INLINE: usize = 2048;
 
+/// The exit code of a command that could not be started, as POSIX shells have it.
+pub(crate) const NOT_STARTED: i32 = 127;
+
 /// No event is longer than this many bytes in the journal.
 pub const LARGEST: usize = 10_240;
 

@@ -10,7 +10,7 @@ use super::eval::{Evaluator, Made, Texts};
 use crate::core::graph::Key;
 use crate::core::state::{Reading, State};
 use crate::eval::render::Values;
-use crate::types::event::{Content, Status, StepId};
+use crate::types::event::{Content, NOT_STARTED, Status, StepId};
 
 /// The values as one step sees them, or the conditions at the end of a round.
 pub(crate) struct View<'a> {
@@ -52,7 +52,13 @@ impl Values for View<'_> {
     }
 
     fn exit(&self, step: &str) -> Option<i32> {
-        self.read_step(step)?.exit
+        let reading = self.read_step(step)?;
+        reading.exit.or_else(|| {
+            // What fails before it begins, by its texts or its `when`, has no process.
+            let mut steps = self.evaluator.pipeline(self.state, self.frame).all_steps();
+            let mut has_process = || steps.any(|known| known.name == step && known.body.kind().takes_turn());
+            (reading.status == Some(Status::Failed) && has_process()).then_some(NOT_STARTED)
+        })
     }
 
     fn error(&self, step: &str) -> Result<Option<Value>, String> {

@@ -19,7 +19,8 @@ pub(super) fn text(directive: &Directive, values: &dyn Values) -> Result<String,
 
 /// The text that `directive` renders to, and the missing value, where nothing replaces it.
 pub(super) fn told(directive: &Directive, values: &dyn Values) -> Result<(String, Option<String>), RenderError> {
-    let value = value(directive, values).map_err(|problem| RenderError::at(&directive.origin, problem))?;
+    let value = value(directive, values, has_default(directive))
+        .map_err(|problem| RenderError::at(&directive.origin, problem))?;
     let mut text = value.as_ref().map(plain);
     let mut raw = false;
     for filter in &directive.filters {
@@ -68,7 +69,7 @@ pub(super) fn told(directive: &Directive, values: &dyn Values) -> Result<(String
 
 /// The value of a directive without filters; null where there is none.
 pub(super) fn typed(directive: &Directive, values: &dyn Values) -> Result<Value, RenderError> {
-    let found = value(directive, values).map_err(|problem| RenderError::at(&directive.origin, problem))?;
+    let found = value(directive, values, true).map_err(|problem| RenderError::at(&directive.origin, problem))?;
     Ok(found.unwrap_or(Value::Null))
 }
 
@@ -100,7 +101,8 @@ pub(super) fn param(text: &str, kind: &ParamType) -> Value {
     parsed.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-fn value(directive: &Directive, values: &dyn Values) -> Result<Option<Value>, String> {
+/// The value; where a field may be missing, none where it is.
+fn value(directive: &Directive, values: &dyn Values, optional: bool) -> Result<Option<Value>, String> {
     let name = directive.name.as_deref().unwrap_or_default();
     let text = |text: &str| Some(Value::String(text.to_owned()));
     let found = match directive.kind {
@@ -132,12 +134,11 @@ fn value(directive: &Directive, values: &dyn Values) -> Result<Option<Value>, St
     match (found, directive.fields.as_slice()) {
         (found, []) => Ok(found),
         (None, _) => Ok(None),
-        (Some(value), fields) => field(value, fields, directive),
+        (Some(value), fields) => field(value, fields, name, optional),
     }
 }
 
-fn field(value: Value, fields: &[String], directive: &Directive) -> Result<Option<Value>, String> {
-    let name = directive.name.as_deref().unwrap_or_default();
+fn field(value: Value, fields: &[String], name: &str, optional: bool) -> Result<Option<Value>, String> {
     let path = fields.join(".");
     let mut value = match value {
         Value::String(text) => serde_json::from_str(&text)
@@ -148,7 +149,7 @@ fn field(value: Value, fields: &[String], directive: &Directive) -> Result<Optio
         match value.get_mut(field.as_str()) {
             Some(inner) => value = inner.take(),
             // A field may be optional in the type of the output.
-            None if has_default(directive) => return Ok(None),
+            None if optional => return Ok(None),
             None => return Err(format!("`{name}` has no field `{path}`")),
         }
     }

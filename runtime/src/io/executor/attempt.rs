@@ -18,15 +18,12 @@ use crate::io::recording::{Answer, Part, Question};
 use crate::io::shim::{Hold, run_held_process};
 use crate::types::chat::{Fault, Reply};
 use crate::types::error::RunError;
-use crate::types::event::{Content, Failure, INLINE, Outcome};
+use crate::types::event::{Content, Failure, INLINE, NOT_STARTED, Outcome};
 use crate::types::handoff::Operation;
 
 /// Beside the processes of an attempt: how the files were that it changes, and what was put into its folder.
 const BEFORE: &str = "before";
 const LAID: &str = "laid.json";
-
-/// The exit code of a command that could not be started, as POSIX shells have it.
-const NOT_STARTED: i32 = 127;
 
 /// How an attempt ended, its text not yet stored.
 #[derive(Debug, Default)]
