@@ -515,13 +515,20 @@ impl Step<'_> {
     /// Whether it computes a text that may have no value.
     pub(crate) fn may_compute_nothing(&self) -> bool {
         let may_fail = |prose: &TemplateText| prose.template.may_fail;
-        self.kind().is_some_and(StepKind::is_computed) && self.body.template_texts().into_iter().any(may_fail)
+        self.kind().is_some_and(StepKind::is_computed)
+            && (self.may_not_start() || self.body.template_texts().into_iter().any(may_fail))
+    }
+
+    /// Whether its `when`, or the list of its `for-each`, may be without a result, so that it fails before it begins.
+    pub(crate) fn may_not_start(&self) -> bool {
+        self.when.iter().chain(self.list.as_deref()).any(|condition| condition.expression.may_fail)
     }
 
     /// Whether it has a value whenever it ran: a failed command keeps its text, and a text that is computed if that cannot
     /// fail, a list keeps what came of the items that succeeded; a failed agent has none, and a typed output is then missing.
     pub(crate) fn keeps_output(&self) -> bool {
         match self.kind() {
+            _ if self.may_not_start() => false,
             _ if self.list.is_some() => true,
             Some(StepKind::Run | StepKind::Value) => self.ast.output.kind.is_none() && !self.may_compute_nothing(),
             Some(StepKind::Stop) | None => true,

@@ -6,15 +6,15 @@
 
 use swarmc_plan::{StepKind, When};
 
+use crate::check::given_values::list_values;
 use crate::check::upstream::read_as_previous;
 use crate::code::{Code, Severity};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::flow::{Answer, Lazy, Missing, Proofs, is_about, is_assumed};
-use crate::model::{Body, Model, ParamRef, Pipeline, Read, Step, TemplateText, find_siblings};
+use crate::model::{Body, Model, ParamRef, Pipeline, Read, Step, find_siblings};
 use crate::source::Span;
 use crate::stats::Outputs;
-use crate::template::{Fact, Kind, Part, Root, Status};
-use crate::types::{self, Lack};
+use crate::template::{Fact, Kind, Root, Status};
 
 /// Reports the values that may be missing; says how many are read, and how many of them are certainly there.
 pub(super) fn check<'a>(
@@ -334,39 +334,10 @@ fn propose_default(path: &str) -> String {
     format!("a value is needed here: write `{{{{ {path} | default(…) }}}}`, with one of its type")
 }
 
-/// The directives of a step that are all of a value where none may be missing: of an argument, of a typed output, or of
-/// one of its fields. They read as expressions do.
+/// The directives of a step that are all of a value where none may be missing. They read as expressions do.
 fn list_needed(model: &Model<'_>, step: &Step<'_>) -> Vec<Span> {
-    let known = &model.typing.types;
-    let declared = step.declared.as_ref();
-    let texts: Vec<&TemplateText> = match &step.body {
-        Body::Call { pipeline: Some(target), args, .. } => {
-            let params = &model.pipelines[*target].ast.params;
-            let is_needed = |name: &str| {
-                let param = params.iter().find(|param| param.name.value == name);
-                param.is_some_and(|param| !param.kind.optional && param.default.is_none())
-            };
-            args.iter().filter(|(name, _)| is_needed(&name.value)).map(|(_, text)| text).collect()
-        }
-        Body::Value(text) => declared.filter(|kind| kind.lack == Lack::NEVER).map(|_| text).into_iter().collect(),
-        Body::Fields(fields) => match declared.map(|kind| known.underlying_kind(&kind.kind)) {
-            Some(types::Kind::Record(record)) => {
-                let is_needed =
-                    |name: &str| record.fields.iter().any(|field| field.name == name && field.kind.lack == Lack::NEVER);
-                fields.iter().filter(|(name, _)| is_needed(&name.value)).map(|(_, text)| text).collect()
-            }
-            Some(types::Kind::Map(item)) if item.lack == Lack::NEVER => fields.iter().map(|(_, text)| text).collect(),
-            _ => Vec::new(),
-        },
-        _ => Vec::new(),
-    };
-    let sole = |text: &TemplateText| match text.template.parts.as_slice() {
-        [Part::Directive(directive)] if directive.filters.is_empty() => {
-            Some(text.passage.span(directive.range.clone()))
-        }
-        _ => None,
-    };
-    texts.into_iter().filter_map(sole).collect()
+    let needed = list_values(model, step).into_iter().filter(|(_, nullable)| !nullable);
+    needed.filter_map(|(text, _)| Some(text.passage.span(text.template.as_directive()?.range.clone()))).collect()
 }
 
 fn has_no_output(step: &Step<'_>) -> bool {

@@ -17,6 +17,7 @@ mod edges;
 mod exhaustive;
 mod floating;
 mod gates;
+mod given_values;
 mod granted_tools;
 mod guarded_join;
 mod hidden;

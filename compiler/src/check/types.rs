@@ -1,5 +1,6 @@
 //! SW203, SW204, SW205, SW206 and SW214: values that are read as something they are not.
 
+use super::given_values::list_values;
 use crate::ast::Name;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -59,7 +60,7 @@ fn check_step(model: &Model<'_>, env: &Env<'_>, step: &Step<'_>, diagnostics: &m
         && let Some(tree) = &list.expression.tree
     {
         let passage = MappedText::from_string(&list.text);
-        let mut checker = Checker::new(env, &passage, Use::Condition, diagnostics);
+        let mut checker = Checker::new(env, &passage, Use::List, diagnostics);
         when.into_iter().for_each(|when| checker.assume_condition(when));
         checker.infer_items(tree);
     }
@@ -71,7 +72,15 @@ fn check_step(model: &Model<'_>, env: &Env<'_>, step: &Step<'_>, diagnostics: &m
         Variable::Pass(_) | Variable::Secret(_) => None,
     });
     let of_files = step.files.iter().flat_map(Files::template_texts);
-    for prose in step.body.template_texts().into_iter().chain(&step.stdin).chain(of_files).chain(of_env) {
+    let values = list_values(model, step);
+    for prose in step.body.template_texts() {
+        let nullable = values.iter().any(|(value, nullable)| *nullable && std::ptr::eq(*value, prose));
+        match nullable {
+            true => check_nullable(env, prose, when, diagnostics),
+            false => check_text(env, prose, when, diagnostics),
+        }
+    }
+    for prose in step.stdin.iter().chain(of_files).chain(of_env) {
         check_text(env, prose, when, diagnostics);
     }
     if let Some(agent) = step.agent.map(|agent| &model.agents[agent]) {
@@ -96,6 +105,13 @@ fn check_text(env: &Env<'_>, prose: &TemplateText, when: Option<&Expr>, diagnost
     let mut checker = Checker::new(env, &prose.passage, Use::Text, diagnostics);
     when.into_iter().for_each(|when| checker.assume_condition(when));
     checker.infer_template(&prose.template);
+}
+
+/// The same for a value that may be `null`.
+fn check_nullable(env: &Env<'_>, prose: &TemplateText, when: Option<&Expr>, diagnostics: &mut Diagnostics) {
+    let mut checker = Checker::new(env, &prose.passage, Use::Text, diagnostics);
+    when.into_iter().for_each(|when| checker.assume_condition(when));
+    checker.infer_nullable(&prose.template);
 }
 
 /// Whether a text holds anything whose type matters.

@@ -155,8 +155,9 @@ fn infer_step_values(known: &mut PipelineTypes, workflow: &Workflow<'_>, index: 
     {
         let passage = MappedText::from_string(&list.text);
         let env = known.step_env(workflow, index, &step.inputs);
-        let item = Checker::new(&env, &passage, Use::Condition, &mut ignored).infer_items(tree);
-        known.items[index] = limit_nesting(item);
+        let item = Checker::new(&env, &passage, Use::List, &mut ignored).infer_items(tree);
+        let lack = if item.lack.has(Lack::NULL) { Lack::NULL } else { Lack::NEVER };
+        known.items[index] = limit_nesting(item).with_lack(lack);
         if step.ast.for_each.as_ref().is_some_and(|each| each.with_item) {
             known.steps.set(index, infer_output(step, one.clone(), known.items[index].clone()));
         }
@@ -169,23 +170,24 @@ fn infer_step_values(known: &mut PipelineTypes, workflow: &Workflow<'_>, index: 
         let mut checker = Checker::new(&env, &prose.passage, Use::Text, &mut ignored);
         let when = step.when.as_ref().and_then(|when| when.expression.tree.as_ref());
         when.into_iter().for_each(|when| checker.assume_condition(when));
-        checker.infer_value(&prose.template)
+        let kind = checker.infer_value(&prose.template);
+        let lack = if kind.lack.has(Lack::NULL) { Lack::NULL } else { Lack::NEVER };
+        // `a if b` without `else` is an empty text.
+        let kind = if kind.lack.has(Lack::SILENT) { kind.or(Type::STRING) } else { kind };
+        kind.with_lack(lack)
     };
     let one = match &step.body {
         Body::Value(prose) => value(prose),
         Body::Fields(fields) => {
-            let fields = fields.iter().map(|(name, prose)| {
-                let kind = value(prose);
-                let lack = if kind.lack.has(Lack::NULL) { Lack::NULL } else { Lack::NEVER };
-                // `a if b` without `else` is an empty text.
-                let kind = if kind.lack.has(Lack::SILENT) { kind.or(Type::STRING) } else { kind };
-                (name.value.as_str(), kind.with_lack(lack), name.span)
-            });
+            let fields = fields.iter().map(|(name, prose)| (name.value.as_str(), value(prose), name.span));
             Type::record(fields, step.ast.name.span)
         }
         _ => return,
     };
-    known.steps.set(index, infer_output(step, limit_nesting(one), known.items[index].clone()));
+    // A text that is `null` is a text as any other.
+    let lack = if one.kind.is_text() { Lack::NEVER } else { one.lack };
+    let one = limit_nesting(one).with_lack(lack);
+    known.steps.set(index, infer_output(step, one, known.items[index].clone()));
 }
 
 /// A type that does not nest too deeply.

@@ -24,11 +24,11 @@ pub(super) fn visit_template(tree: &[Statement], parts: &mut [Part], problems: &
     (walk.reads, walk.may_fail)
 }
 
-/// Walks a condition's tree.
-pub(super) fn visit_condition(expr: &Expr, problems: &mut Vec<Problem>) -> Vec<Read> {
+/// Walks a condition's tree. What it reads, and whether it may be without a result.
+pub(super) fn visit_condition(expr: &Expr, problems: &mut Vec<Problem>) -> (Vec<Read>, bool) {
     let mut walk = Walk { parts: &mut [], reads: Vec::new(), may_fail: false, problems, scopes: Vec::new() };
     walk.visit_expression(expr, &Facts::default());
-    walk.reads
+    (walk.reads, walk.may_fail)
 }
 
 type Facts = Arc<[Fact]>;
@@ -232,6 +232,10 @@ impl<'a> Walk<'a, '_> {
                 }
                 // A power may be too large for a number.
                 self.may_fail |= is_computed(right) && divides || *op == Operator::Pow && is_computed(expr);
+                // A text is not repeated less often than never.
+                let repeats =
+                    |one: &Expr, other: &Expr| one.as_text().is_some() && is_computed(other) && !is_length(other);
+                self.may_fail |= *op == Operator::Mul && (repeats(left, right) || repeats(right, left));
                 self.check_constant(expr, known);
             }
             ExprKind::Concat(left, right) => {
@@ -261,7 +265,10 @@ impl<'a> Walk<'a, '_> {
                 self.visit_arguments(arguments, facts);
                 self.may_fail |= match name.value.as_str() {
                     // A text may hold no number.
-                    "int" | "float" => arguments.is_empty(),
+                    "int" | "float" => arguments.is_empty() && of.as_deref().is_none_or(is_computed),
+                    "map" => {
+                        matches!(arguments.as_slice(), [name] if matches!(name.value.as_text(), Some("int" | "float")))
+                    }
                     // Nothing comes in parts of zero.
                     "batch" | "slice" => arguments.iter().any(|argument| is_computed(&argument.value)),
                     _ => false,
@@ -542,9 +549,10 @@ fn narrow_facts(facts: &Facts, more: Vec<Fact>) -> Facts {
     all.into()
 }
 
-/// Whether only the run knows the number.
+/// Whether only the run knows the number: it may be zero, or a text. Rounds count from 1.
 fn is_computed(expr: &Expr) -> bool {
-    constant_number(expr).is_none()
+    let is_round = expr.as_path().is_some_and(|path| path.root == Root::Iteration);
+    !is_round && constant_number(expr).is_none()
 }
 
 /// Whether it is the number of things that are there.

@@ -75,6 +75,16 @@ pub(crate) struct Template {
     pub(crate) logic: Vec<Statement>,
 }
 
+impl Template {
+    /// The directive that is all of it, without filters.
+    pub(crate) fn as_directive(&self) -> Option<&Directive> {
+        match self.parts.as_slice() {
+            [Part::Directive(directive)] if directive.filters.is_empty() => Some(directive),
+            _ => None,
+        }
+    }
+}
+
 /// A piece of a [`Template`].
 #[derive(Debug)]
 pub(crate) enum Part {
@@ -247,6 +257,8 @@ pub(crate) struct Fix {
 pub(crate) struct Expression {
     /// What it reads, by place.
     pub(crate) reads: Vec<Read>,
+    /// Whether it may be without a result: it may divide by zero.
+    pub(crate) may_fail: bool,
     /// What is wrong with it, by place.
     pub(crate) problems: Vec<Problem>,
     /// Its truth, where that is the same whatever the run does.

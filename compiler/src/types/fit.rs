@@ -131,6 +131,30 @@ impl Types {
         self.is_assignable_to_depth(wanted, given, DEEPEST)
     }
 
+    /// What of a value of the type `given` may be missing where `wanted` needs it; none where nothing may.
+    pub(crate) fn describe_lacking_part(&self, wanted: &Type, given: &Type) -> Option<String> {
+        self.find_lacking_part(wanted, given, "it", DEEPEST)
+    }
+
+    fn find_lacking_part(&self, wanted: &Type, given: &Type, place: &str, depth: usize) -> Option<String> {
+        let depth = depth.checked_sub(1)?;
+        let part =
+            |wanted: &Type, given: &Type, place: &str| match wanted.lack == Lack::NEVER && given.lack != Lack::NEVER {
+                true if given.lack.has(Lack::ABSENT) => Some(format!("{place} may be missing")),
+                true => Some(format!("{place} may be `null`")),
+                false => self.find_lacking_part(wanted, given, place, depth),
+            };
+        match (self.underlying_kind(&wanted.kind), self.underlying_kind(&given.kind)) {
+            (Kind::List(wanted), given) => part(wanted, &given.item_type()?, &describe_part(place, "[…]")),
+            (Kind::Map(wanted), Kind::Map(given)) => part(wanted, given, &describe_part(place, "…")),
+            (Kind::Record(wanted), Kind::Record(given)) => wanted.fields.iter().find_map(|field| {
+                let given = given.fields.iter().find(|given| given.name == field.name)?;
+                part(&field.kind, &given.kind, &describe_part(place, &field.name))
+            }),
+            _ => None,
+        }
+    }
+
     fn is_assignable_to_depth(&self, wanted: &Type, given: &Type, depth: usize) -> bool {
         let (wanted, given) = (self.underlying_kind(&wanted.kind), self.underlying_kind(&given.kind));
         if depth == 0 {

@@ -226,7 +226,11 @@ impl Checker<'_> {
         {
             return None;
         }
-        (!types.is_assignable(wanted.kind, given)).then(|| Unfit::new(range, format!("it is `{given}`")))
+        let said = match types.is_assignable(wanted.kind, given) {
+            true => types.describe_lacking_part(wanted.kind, given)?,
+            false => format!("it is `{given}`"),
+        };
+        Some(Unfit::new(range, said))
     }
 }
 

@@ -38,8 +38,10 @@ const ESCAPES: [&str; 2] = ["html", "none"];
 pub(crate) enum Use {
     /// In a text.
     Text,
-    /// A `when`, an `until` or a `for-each`, which holds no statements.
+    /// A `when` or an `until`, which holds no statements.
     Condition,
+    /// The list of a `for-each`, which holds none either.
+    List,
 }
 
 /// How much of a value must be there.
@@ -120,6 +122,14 @@ impl<'c> Checker<'c> {
             if let Part::Directive(directive) = part {
                 self.infer_directive(directive);
             }
+        }
+    }
+
+    /// Types a text that is a value and may be `null`: a directive that is all of it may find nothing.
+    pub(crate) fn infer_nullable(&mut self, template: &Template) {
+        match template.as_directive() {
+            Some(directive) => _ = self.walk_directive(directive, Need::Nothing),
+            None => self.infer_template(template),
         }
     }
 
@@ -350,11 +360,19 @@ impl<'c> Checker<'c> {
 
     /// Types a directive.
     fn infer_directive(&mut self, directive: &Directive) -> Type {
+        let default = directive.filters.iter().any(|filter| matches!(filter.value, swarmc_plan::Filter::Default(_)));
+        // With a default it is given wherever something is missing on the way.
+        self.walk_directive(directive, if default { Need::Nothing } else { Need::Value })
+    }
+
+    fn walk_directive(&mut self, directive: &Directive, need: Need) -> Type {
         let crate::template::Kind::Read(root) = directive.kind else { return Type::TEXT };
         let name = directive.name.as_ref().map(|name| name.value.as_str());
-        let default = directive.filters.iter().any(|filter| matches!(filter.value, swarmc_plan::Filter::Default(_)));
         if directive.fields.is_empty() && directive.filters.is_empty() {
-            return self.env.root_type(root, name).with_lack(Lack::NEVER);
+            // Whether there is one is for another check; an item may be `null` all the same.
+            let kind = self.env.root_type(root, name);
+            let lack = if kind.lack.has(Lack::NULL) { Lack::NULL } else { Lack::NEVER };
+            return kind.with_lack(lack);
         }
         let word = directive.range.start + 2..directive.range.start + 2 + root.as_str().len();
         let place = directive.name.as_ref().map_or(word, |name| name.range.clone());
@@ -366,12 +384,11 @@ impl<'c> Checker<'c> {
         let mut walk = expr::Walk::from_root(self.env, root, qualified.as_deref().or(name), place);
         walk.start = directive.range.start + 2;
         for field in fields {
-            // With a default it is given wherever something is missing on the way.
-            self.require_present(&mut walk, if default { Need::Nothing } else { Need::Value });
+            self.require_present(&mut walk, need);
             walk.kind.lack = Lack::NEVER;
             self.walk_field(&mut walk, &field.value, None, &field.range);
         }
-        self.require_present(&mut walk, if default { Need::Nothing } else { Need::Value });
+        self.require_present(&mut walk, need);
         match directive.filters.as_slice() {
             [] => walk.kind.with_lack(Lack::NEVER),
             _ => Type::TEXT,

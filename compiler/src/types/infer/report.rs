@@ -68,16 +68,20 @@ impl Checker<'_> {
         // What is put together stands in brackets before a filter.
         let bracketed = written.contains(' ');
         let written = if bracketed { format!("({written})") } else { written };
-        let text = matches!((walk.notation, self.usage), (Notation::Expression, Use::Text));
-        if text && !matches!(walk.kind.lack, Lack::SILENT | Lack::NULL) {
-            diagnostic = self.give_default(diagnostic, &self.walk_range(walk), bracketed, default);
+        // A question helps where the place has a name of its own, and no list.
+        let must_default = self.usage == Use::List || walk.key.is_none();
+        let default = if must_default { format!("{default}, true") } else { default.to_owned() };
+        let is_text = self.usage == Use::Text && walk.kind.lack != Lack::NULL;
+        if walk.notation == Notation::Expression && walk.kind.lack != Lack::SILENT && (is_text || must_default) {
+            diagnostic = self.give_default(diagnostic, &self.walk_range(walk), bracketed, &default);
         }
         self.push(diagnostic.help(match (walk.notation, self.usage) {
             _ if walk.kind.lack == Lack::SILENT => "add the other case: `… else \"…\"`".to_owned(),
             (Notation::Directive, _) => {
                 format!("give a default: `<<{written} | default:\"…\">>`")
             }
-            (_, Use::Condition) => format!("ask first: `{written} {test} and …`"),
+            _ if must_default => format!("write `{written} | default({default})`"),
+            (_, Use::Condition | Use::List) => format!("ask first: `{written} {test} and …`"),
             (_, Use::Text) if walk.kind.lack == Lack::NULL => format!("ask first: `{{% if {written} {test} %}}`"),
             (_, Use::Text) => {
                 format!("write `{written} | default({default})`, or ask first: `{{% if {written} {test} %}}`")
@@ -99,7 +103,7 @@ impl Checker<'_> {
     fn give_default(&self, diagnostic: Diagnostic, whole: &Range<usize>, bracketed: bool, value: &str) -> Diagnostic {
         let (opening, closing) = if bracketed { ("(", ")") } else { ("", "") };
         // A string of the spec may stand around it, in which `"` would end it.
-        let value = if value.starts_with('"') { "''" } else { value };
+        let value = value.replace("\"…\"", "''");
         let text = format!("{closing} | default({value})");
         let mut edits = vec![Edit { span: self.span(&(whole.end..whole.end)), text }];
         if bracketed {

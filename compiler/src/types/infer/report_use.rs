@@ -39,7 +39,7 @@ impl Checker<'_> {
         match (self.usage, self.place_key(of).is_some()) {
             (Use::Condition, true) => format!("ask first: `{shown} is not {test} and …`"),
             (Use::Text, true) => format!("ask first: `{{% if {shown} is not {test} %}}`"),
-            (Use::Condition, false) => "filter out the values of this kind".to_owned(),
+            (Use::Condition, false) | (Use::List, _) => "filter out the values of this kind".to_owned(),
             (Use::Text, false) => {
                 format!("give it a name, and ask first: `{{% set value = … %}}{{% if value is not {test} %}}`")
             }
