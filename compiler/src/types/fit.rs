@@ -2,6 +2,8 @@
 //!
 //! In: the declared type, and the value or type. Out: a message, or nothing where it fits or the compiler cannot know.
 
+use std::collections::HashSet;
+
 use serde_json::{Number, Value};
 
 use super::{Field, Kind, Lack, Limits, Type, Types};
@@ -128,21 +130,77 @@ impl Types {
     /// Whether a value of the type `given` can stand where `wanted` is declared, as far as is known. Text without a type
     /// can hold anything, and is looked at when it is there.
     pub(crate) fn is_assignable(&self, wanted: &Type, given: &Type) -> bool {
-        self.is_assignable_to_depth(wanted, given, DEEPEST)
+        self.is_part_assignable(wanted, given, DEEPEST, &mut Compared::new())
+    }
+
+    fn is_part_assignable(&self, wanted: &Type, given: &Type, depth: usize, compared: &mut Compared) -> bool {
+        if depth == 0 || is_known_pair(wanted, given, compared) {
+            return true;
+        }
+        let (wanted, given) = (self.underlying_kind(&wanted.kind), self.underlying_kind(&given.kind));
+        match (wanted, given) {
+            (Kind::Any | Kind::None, _) | (_, Kind::Any | Kind::None | Kind::Text) => true,
+            (_, Kind::Union(given)) => {
+                let wanted = Type::new(wanted.clone());
+                let mut is = |kind: &Kind| self.is_part_assignable(&wanted, &Type::new(kind.clone()), depth, compared);
+                given.kinds.iter().all(&mut is)
+            }
+            (Kind::Union(wanted), _) => {
+                let given = Type::new(given.clone());
+                let mut is = |kind: &Kind| self.is_part_assignable(&Type::new(kind.clone()), &given, depth, compared);
+                wanted.kinds.iter().any(&mut is)
+            }
+            (Kind::List(wanted), Kind::Iter { item, .. }) => self.is_part_assignable(wanted, item, depth - 1, compared),
+            (Kind::List(wanted), Kind::Tuple(given)) => {
+                given.items.iter().all(|item| self.is_part_assignable(wanted, item, depth - 1, compared))
+            }
+            (Kind::Enum(wanted), Kind::Enum(given)) => given.words.iter().all(|word| wanted.words.contains(word)),
+            (wanted, given) if wanted.is_text() && given.is_text() => true,
+            // A text in a list or a record counts as what it says.
+            (_, given) if depth < DEEPEST && given.is_text() => true,
+            // A number in a record is a whole one where it has no fraction.
+            (Kind::Float, Kind::Int) => true,
+            (Kind::Int, Kind::Float) => depth < DEEPEST,
+            (Kind::List(wanted), Kind::List(given)) | (Kind::Map(wanted), Kind::Map(given)) => {
+                self.is_part_assignable(wanted, given, depth - 1, compared)
+            }
+            (Kind::Record(wanted), Kind::Record(given)) => {
+                let find = |name: &str| given.fields.iter().find(|field| field.name == name);
+                // A record has no other fields than its own.
+                let known = |field: &Field| wanted.fields.iter().any(|wanted| wanted.name == field.name);
+                given.fields.iter().all(known)
+                    && wanted.fields.iter().all(|field: &Field| match find(&field.name) {
+                        Some(given) => self.is_part_assignable(&field.kind, &given.kind, depth - 1, compared),
+                        None => field.kind.lack != Lack::NEVER,
+                    })
+            }
+            // The keys of a map are known at run time.
+            (Kind::Record(_), Kind::Map(_)) | (Kind::Map(_), Kind::Record(_)) => true,
+            (wanted, given) => std::mem::discriminant(wanted) == std::mem::discriminant(given),
+        }
     }
 
     /// What of a value of the type `given` may be missing where `wanted` needs it; none where nothing may.
     pub(crate) fn describe_lacking_part(&self, wanted: &Type, given: &Type) -> Option<String> {
-        self.find_lacking_part(wanted, given, "it", DEEPEST)
+        self.find_lacking_part(wanted, given, "it", DEEPEST, &mut Compared::new())
     }
 
-    fn find_lacking_part(&self, wanted: &Type, given: &Type, place: &str, depth: usize) -> Option<String> {
-        let depth = depth.checked_sub(1)?;
-        let part =
+    fn find_lacking_part(
+        &self,
+        wanted: &Type,
+        given: &Type,
+        place: &str,
+        depth: usize,
+        compared: &mut Compared,
+    ) -> Option<String> {
+        if depth == 0 || is_known_pair(wanted, given, compared) {
+            return None;
+        }
+        let mut part =
             |wanted: &Type, given: &Type, place: &str| match wanted.lack == Lack::NEVER && given.lack != Lack::NEVER {
                 true if given.lack.has(Lack::ABSENT) => Some(format!("{place} may be missing")),
                 true => Some(format!("{place} may be `null`")),
-                false => self.find_lacking_part(wanted, given, place, depth),
+                false => self.find_lacking_part(wanted, given, place, depth - 1, compared),
             };
         match (self.underlying_kind(&wanted.kind), self.underlying_kind(&given.kind)) {
             (Kind::List(wanted), given) => part(wanted, &given.item_type()?, &describe_part(place, "[…]")),
@@ -154,49 +212,16 @@ impl Types {
             _ => None,
         }
     }
+}
 
-    fn is_assignable_to_depth(&self, wanted: &Type, given: &Type, depth: usize) -> bool {
-        let (wanted, given) = (self.underlying_kind(&wanted.kind), self.underlying_kind(&given.kind));
-        if depth == 0 {
-            return true;
-        }
-        let same =
-            |kind: &Kind| self.is_assignable_to_depth(&Type::new(wanted.clone()), &Type::new(kind.clone()), depth);
-        match (wanted, given) {
-            (Kind::Any | Kind::None, _) | (_, Kind::Any | Kind::None | Kind::Text) => true,
-            (_, Kind::Union(given)) => given.kinds.iter().all(same),
-            (Kind::Union(wanted), _) => {
-                let given = Type::new(given.clone());
-                wanted.kinds.iter().any(|kind| self.is_assignable_to_depth(&Type::new(kind.clone()), &given, depth))
-            }
-            (Kind::List(wanted), Kind::Iter { item, .. }) => self.is_assignable_to_depth(wanted, item, depth - 1),
-            (Kind::List(wanted), Kind::Tuple(given)) => {
-                given.items.iter().all(|item| self.is_assignable_to_depth(wanted, item, depth - 1))
-            }
-            (Kind::Enum(wanted), Kind::Enum(given)) => given.words.iter().all(|word| wanted.words.contains(word)),
-            (wanted, given) if wanted.is_text() && given.is_text() => true,
-            // A text in a list or a record counts as what it says.
-            (_, given) if depth < DEEPEST && given.is_text() => true,
-            // A number in a record is a whole one where it has no fraction.
-            (Kind::Float, Kind::Int) => true,
-            (Kind::Int, Kind::Float) => depth < DEEPEST,
-            (Kind::List(wanted), Kind::List(given)) | (Kind::Map(wanted), Kind::Map(given)) => {
-                self.is_assignable_to_depth(wanted, given, depth - 1)
-            }
-            (Kind::Record(wanted), Kind::Record(given)) => {
-                let find = |name: &str| given.fields.iter().find(|field| field.name == name);
-                // A record has no other fields than its own.
-                let known = |field: &Field| wanted.fields.iter().any(|wanted| wanted.name == field.name);
-                given.fields.iter().all(known)
-                    && wanted.fields.iter().all(|field: &Field| match find(&field.name) {
-                        Some(given) => self.is_assignable_to_depth(&field.kind, &given.kind, depth - 1),
-                        None => field.kind.lack != Lack::NEVER,
-                    })
-            }
-            // The keys of a map are known at run time.
-            (Kind::Record(_), Kind::Map(_)) | (Kind::Map(_), Kind::Record(_)) => true,
-            (wanted, given) => std::mem::discriminant(wanted) == std::mem::discriminant(given),
-        }
+/// Declared types, by their numbers, that were compared, or are being compared: types may contain themselves.
+type Compared = HashSet<(usize, usize)>;
+
+/// Whether these are two declared types that were compared before; from now on they were.
+fn is_known_pair(wanted: &Type, given: &Type, compared: &mut Compared) -> bool {
+    match (&wanted.kind, &given.kind) {
+        (Kind::Named(wanted, _), Kind::Named(given, _)) => wanted == given || !compared.insert((*wanted, *given)),
+        _ => false,
     }
 }
 

@@ -345,8 +345,13 @@ mod tests {
         }
         let bytes = fs::read(folder.path().join(".git/index")).expect("an index");
         let changed = |(path, _): &(&str, &str)| fs::metadata(folder.path().join(path)).expect("it is there").ctime();
-        let second = files.iter().map(changed).max().unwrap_or(0);
-        (folder, bytes, second)
+        let (first, second) =
+            (files.iter().map(changed).min().unwrap_or(0), files.iter().map(changed).max().unwrap_or(0));
+        // The tests of few files ask which of them are in doubt: all were written in one second.
+        match first == second || files.len() > 10 {
+            true => (folder, bytes, second),
+            false => checkout(files, orders),
+        }
     }
 
     fn changed(folder: &TempDir, bytes: &[u8], written: i64) -> Option<Vec<String>> {
