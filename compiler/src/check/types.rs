@@ -75,10 +75,7 @@ fn check_step(model: &Model<'_>, env: &Env<'_>, step: &Step<'_>, diagnostics: &m
     let values = list_values(model, step);
     for prose in step.body.template_texts() {
         let nullable = values.iter().any(|(value, nullable)| *nullable && std::ptr::eq(*value, prose));
-        match nullable {
-            true => check_nullable(env, prose, when, diagnostics),
-            false => check_text(env, prose, when, diagnostics),
-        }
+        check_value(env, prose, (when, nullable), diagnostics);
     }
     for prose in step.stdin.iter().chain(of_files).chain(of_env) {
         check_text(env, prose, when, diagnostics);
@@ -99,19 +96,25 @@ fn check_condition(env: &Env<'_>, condition: &Condition, diagnostics: &mut Diagn
 }
 
 fn check_text(env: &Env<'_>, prose: &TemplateText, when: Option<&Expr>, diagnostics: &mut Diagnostics) {
+    check_value(env, prose, (when, false), diagnostics);
+}
+
+/// Checks a text that may be a value, and `null`.
+fn check_value(
+    env: &Env<'_>,
+    prose: &TemplateText,
+    (when, nullable): (Option<&Expr>, bool),
+    diagnostics: &mut Diagnostics,
+) {
     if !says_something(&prose.template) {
         return;
     }
     let mut checker = Checker::new(env, &prose.passage, Use::Text, diagnostics);
     when.into_iter().for_each(|when| checker.assume_condition(when));
-    checker.infer_template(&prose.template);
-}
-
-/// The same for a value that may be `null`.
-fn check_nullable(env: &Env<'_>, prose: &TemplateText, when: Option<&Expr>, diagnostics: &mut Diagnostics) {
-    let mut checker = Checker::new(env, &prose.passage, Use::Text, diagnostics);
-    when.into_iter().for_each(|when| checker.assume_condition(when));
-    checker.infer_nullable(&prose.template);
+    match nullable {
+        true => checker.infer_nullable(&prose.template),
+        false => checker.infer_template(&prose.template),
+    }
 }
 
 /// Whether a text holds anything whose type matters.
