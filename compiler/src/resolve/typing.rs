@@ -156,8 +156,8 @@ fn infer_step_values(known: &mut PipelineTypes, workflow: &Workflow<'_>, index: 
         let passage = MappedText::from_string(&list.text);
         let env = known.step_env(workflow, index, &step.inputs);
         let item = Checker::new(&env, &passage, Use::List, &mut ignored).infer_items(tree);
-        let lack = if item.lack.has(Lack::NULL) { Lack::NULL } else { Lack::NEVER };
-        known.items[index] = limit_nesting(item).with_lack(lack);
+        let lack = item.lack;
+        known.items[index] = limit_nesting(item).with_lack(lack).only_null();
         if step.ast.for_each.as_ref().is_some_and(|each| each.with_item) {
             known.steps.set(index, infer_output(step, one.clone(), known.items[index].clone()));
         }
@@ -171,10 +171,9 @@ fn infer_step_values(known: &mut PipelineTypes, workflow: &Workflow<'_>, index: 
         let when = step.when.as_ref().and_then(|when| when.expression.tree.as_ref());
         when.into_iter().for_each(|when| checker.assume_condition(when));
         let kind = checker.infer_value(&prose.template);
-        let lack = if kind.lack.has(Lack::NULL) { Lack::NULL } else { Lack::NEVER };
         // `a if b` without `else` is an empty text.
         let kind = if kind.lack.has(Lack::SILENT) { kind.or(Type::STRING) } else { kind };
-        kind.with_lack(lack)
+        kind.only_null()
     };
     let one = match &step.body {
         Body::Value(prose) => value(prose),

@@ -88,14 +88,14 @@ impl ParamTypes {
     pub(crate) fn new<'a>(params: impl IntoIterator<Item = (&'a ast::Param, Type)>) -> ParamTypes {
         let params = params.into_iter();
         let known = params.map(|(param, kind)| {
-            (normalize_name(&param.name.value), (kind.with_lack(find_lack(param)), param.name.span))
+            (normalize_name(&param.name.value), (kind.with_lack(infer_lack(param)), param.name.span))
         });
         ParamTypes { by_plain: known.collect() }
     }
 }
 
 /// Whether the caller may leave a parameter out, so that it has no value.
-fn find_lack(param: &ast::Param) -> Lack {
+fn infer_lack(param: &ast::Param) -> Lack {
     if param.kind.optional && param.default.is_none() { Lack::ABSENT } else { Lack::NEVER }
 }
 
@@ -108,7 +108,7 @@ impl<'e> Workflow<'e> {
     fn find_param(&self, name: &str) -> Option<(Type, Span)> {
         let index = self.tables.find_name(NameKind::Param, name, false, self.file)?;
         let param = self.params.get(index)?;
-        Some((self.kinds.get(index)?.clone().with_lack(find_lack(param)), param.name.span))
+        Some((self.kinds.get(index)?.clone().with_lack(infer_lack(param)), param.name.span))
     }
 }
 

@@ -191,6 +191,12 @@ impl Type {
         self.with_lack(lack)
     }
 
+    /// The same, of which only `null` is left as what may stand in the place of a value.
+    pub(crate) fn only_null(self) -> Type {
+        let lack = if self.lack.has(Lack::NULL) { Lack::NULL } else { Lack::NEVER };
+        self.with_lack(lack)
+    }
+
     /// The type of what is left of it once it is written as JSON and read again.
     pub(crate) fn into_stored(self) -> Type {
         let stored = |kind: Kind| match kind {

@@ -370,9 +370,7 @@ impl<'c> Checker<'c> {
         let name = directive.name.as_ref().map(|name| name.value.as_str());
         if directive.fields.is_empty() && directive.filters.is_empty() {
             // Whether there is one is for another check; an item may be `null` all the same.
-            let kind = self.env.root_type(root, name);
-            let lack = if kind.lack.has(Lack::NULL) { Lack::NULL } else { Lack::NEVER };
-            return kind.with_lack(lack);
+            return self.env.root_type(root, name).only_null();
         }
         let word = directive.range.start + 2..directive.range.start + 2 + root.as_str().len();
         let place = directive.name.as_ref().map_or(word, |name| name.range.clone());
