@@ -5,6 +5,7 @@
 
 mod amount;
 mod budget;
+mod exclusive;
 mod input;
 mod meter;
 mod path;

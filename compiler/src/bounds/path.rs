@@ -10,8 +10,26 @@ use super::amount::Amount;
 
 /// The time of a round; `times` are those of the steps.
 pub(crate) fn critical_path_time<'p>(steps: &'p [Step], times: &[Amount<'p>]) -> Amount<'p> {
-    let index: HashMap<&str, usize> =
-        steps.iter().enumerate().map(|(position, step)| (step.name.as_str(), position)).collect();
+    let index = index_steps(steps);
+    let mut ends = vec![Amount::ZERO; steps.len()];
+    let mut longest = Amount::ZERO;
+    for position in order_steps(steps) {
+        let needs = steps[position].needs.iter().filter_map(|need| index.get(need.step.as_str()));
+        let start = needs.fold(Amount::ZERO, |latest, &need| latest.maximum(ends[need]));
+        ends[position] = start.plus(times[position]);
+        longest = longest.maximum(ends[position]);
+    }
+    longest
+}
+
+/// The places of the steps by name.
+pub(super) fn index_steps(steps: &[Step]) -> HashMap<&str, usize> {
+    steps.iter().enumerate().map(|(position, step)| (step.name.as_str(), position)).collect()
+}
+
+/// The steps, each behind those that it needs. Steps of a cycle, and those that need them, are left out.
+pub(super) fn order_steps(steps: &[Step]) -> Vec<usize> {
+    let index = index_steps(steps);
     let mut dependants = vec![Vec::new(); steps.len()];
     let mut waits = vec![0_usize; steps.len()];
     for (position, step) in steps.iter().enumerate() {
@@ -20,22 +38,18 @@ pub(crate) fn critical_path_time<'p>(steps: &'p [Step], times: &[Amount<'p>]) ->
             waits[position] += 1;
         }
     }
-    let mut starts = vec![Amount::ZERO; steps.len()];
-    let mut ready: Vec<usize> = (0..steps.len()).rev().filter(|&position| waits[position] == 0).collect();
-    let mut longest = Amount::ZERO;
-    while let Some(position) = ready.pop() {
-        let end = starts[position].plus(times[position]);
-        longest = longest.maximum(end);
+    let mut order: Vec<usize> = (0..steps.len()).filter(|&position| waits[position] == 0).collect();
+    let mut next = 0;
+    while let Some(&position) = order.get(next) {
+        next += 1;
         for &dependant in &dependants[position] {
-            starts[dependant] = starts[dependant].maximum(end);
             waits[dependant] -= 1;
-            // Steps of a cycle never get here, so the walk ends without them.
             if waits[dependant] == 0 {
-                ready.push(dependant);
+                order.push(dependant);
             }
         }
     }
-    longest
+    order
 }
 
 #[cfg(test)]

@@ -62,6 +62,63 @@ fn a_chain_of_calls_is_counted_once_each() {
 }
 
 #[test]
+fn of_steps_that_exclude_each_other_the_largest_counts() {
+    let turns = |steps: &str| {
+        let route = "task r { run route; output { kind enum red green blue; count int; deep bool } }";
+        most(&of(&format!("pipeline p {{ allow SW207 reason=\"not all cases\"; {route}; {steps} }}")).turns)
+    };
+    let step = |name: &str, when: &str| format!("task {name} {{ when \"{when}\"; prompt \"x\" }}\n");
+    let all = |whens: &[&str]| {
+        whens.iter().enumerate().map(|(number, when)| step(&format!("t{number}"), when)).collect::<String>()
+    };
+    // One value of each kind, a value and all others, a condition and its contrary.
+    assert_eq!(turns(&all(&["output.r.kind == 'red'", "'green' == output.r.kind", "output.r.kind == 'blue'"])), 1);
+    assert_eq!(turns(&all(&["output.r.kind == 'red'", "output.r.kind != 'red'"])), 1);
+    assert_eq!(turns(&all(&["output.r.deep", "not output.r.deep"])), 1);
+    assert_eq!(turns(&all(&["output.r.count == 1", "output.r.count == 2 and output.r.deep"])), 1);
+    assert_eq!(
+        turns(&all(&["output.r.kind in ['red', 'green']", "output.r.kind == 'blue' or 'blue' == output.r.kind"])),
+        1
+    );
+    assert_eq!(turns(&all(&["output.r.kind in ['red', 'green']", "output.r.kind in ['green', 'blue']"])), 2);
+    // Two values are chosen apart from each other.
+    let apart = ["output.r.kind == 'red'", "output.r.kind == 'blue'", "output.r.deep", "not output.r.deep"];
+    assert_eq!(turns(&all(&apart)), 2);
+    // What says more, or something else, counts as well.
+    assert_eq!(turns(&all(&["output.r.count == 1", "output.r.count == 1.0", "output.r.count > 1"])), 3);
+    // What needs such a step goes with it, unless it runs without it too.
+    let red = step("red", "output.r.kind == 'red'");
+    let blue = step("blue", "output.r.kind == 'blue'");
+    let behind = |need: &str| format!("{red} {blue}\n task behind {{ {need}; prompt \"x\" }}\n");
+    assert_eq!(turns(&behind("depends-on red")), 2);
+    assert_eq!(turns(&behind("depends-on red blue; join any")), 2);
+    assert_eq!(turns(&format!("{}{}", behind("depends-on red"), step("more", "output.r.kind == 'blue'"))), 2);
+    let always = format!("{}{}", behind("depends-on red when=always"), step("more", "output.r.kind == 'blue'"));
+    assert_eq!(turns(&always), 3);
+    // A step either succeeds or fails.
+    let ends = "task a { prompt \"x\" }
+        task good { depends-on a; prompt \"x\" }
+        task bad { depends-on a when=failure; prompt \"x\" }";
+    assert_eq!(turns(ends), 2);
+}
+
+#[test]
+fn of_ways_without_number_all_may_count() {
+    let mut steps = String::from("task t0 { run x; output { go bool } }\n");
+    for number in 1..400 {
+        let before = number - 1;
+        steps += &format!(
+            "task t{number} {{ depends-on t{before}; run x; output {{ go bool }} }}
+            task u{number} {{ when \"output.t{before}.go\"; prompt \"x\" }}
+            task v{number} {{ when \"not output.t{before}.go\"; depends-on u{number} when=always; prompt \"x\" }}
+            task w{number} {{ depends-on t{number} when=failure; prompt \"x\" }}\n"
+        );
+    }
+    let turns = most(&of(&format!("pipeline p {{ {steps} }}")).turns);
+    assert!((399..=3 * 399).contains(&turns), "{turns}");
+}
+
+#[test]
 fn time_is_that_of_the_longest_chain() {
     let bounds = of("pipeline p { iterations 2; until \"exit.d == 0\"
             task a { timeout \"1m\"; run a }

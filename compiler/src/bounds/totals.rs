@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use swarmc_plan::{Agent, Body, Budget, Likely, OnFailure, Pipeline, Plan, PromptBody, Step, Swarm};
 
 use super::amount::{Amount, Cause, Times};
+use super::exclusive;
 use super::meter::Meter;
 use super::path;
 use super::prompt::{Reader, fallback_chain, may_use_tools};
@@ -31,11 +32,11 @@ pub(crate) struct Totals<'p> {
 }
 
 impl<'p> Totals<'p> {
-    fn plus(self, other: Totals<'p>) -> Totals<'p> {
+    pub(super) fn plus(self, other: Totals<'p>) -> Totals<'p> {
         self.combine_with(other, Amount::plus)
     }
 
-    fn maximum(self, other: Totals<'p>) -> Totals<'p> {
+    pub(super) fn maximum(self, other: Totals<'p>) -> Totals<'p> {
         self.combine_with(other, Amount::maximum)
     }
 
@@ -216,19 +217,14 @@ impl<'p> Counter<'p, '_, '_> {
 
     /// One walk over steps.
     fn count_steps(&mut self, scope: &Scope<'p>, steps: &'p [Step]) -> Totals<'p> {
-        let mut sum = Totals::default();
-        let mut times = Vec::with_capacity(steps.len());
-        for step in steps {
-            let totals = self.count_step(scope, step);
-            times.push(totals.time);
-            sum = sum.plus(totals);
+        let each: Vec<Totals<'p>> = steps.iter().map(|step| self.count_step(scope, step)).collect();
+        if !scope.pipeline.edges.is_empty() {
+            // Steps that hand over to each other wait for each other, one of them at work at a time in the worst case. What
+            // they put out changes with their turns, so that none of them excludes another.
+            return each.into_iter().fold(Totals::default(), Totals::plus);
         }
-        // Steps that hand over to each other wait for each other, one of them at work at a time in the worst case.
-        let time = match scope.pipeline.edges.is_empty() {
-            true => path::critical_path_time(steps, &times),
-            false => sum.time,
-        };
-        Totals { time, ..sum }
+        let times: Vec<Amount<'p>> = each.iter().map(|totals| totals.time).collect();
+        Totals { time: path::critical_path_time(steps, &times), ..exclusive::sum_round(steps, &each) }
     }
 
     /// One run of a step: turns, each with its attempts, and items.
