@@ -131,7 +131,7 @@ impl<'s, 'p> Writer<'s, 'p> {
             Statement::Emit(expression) => self.measure_emit(expression),
             // Outside of loops, directives and fixed text have been counted.
             Statement::Directive(part) if self.depth > 0 => self.measure_directive(*part),
-            Statement::Directive(_) | Statement::Do(_) => Amount::ZERO,
+            Statement::Directive(_) | Statement::Text(_) | Statement::Do(_) => Amount::ZERO,
             Statement::Set { target, .. } => {
                 self.bind_target(target, None);
                 Amount::ZERO

@@ -104,7 +104,7 @@ fn collect_branches(list: &[Statement], path: &mut Branch, next: &mut usize, fou
             | Statement::Capture { body, .. }
             | Statement::Filter { body, .. }
             | Statement::AutoEscape { body, .. } => collect_branches(body, path, next, found),
-            Statement::Emit(_) | Statement::Set { .. } | Statement::Do(_) => {}
+            Statement::Emit(_) | Statement::Text(_) | Statement::Set { .. } | Statement::Do(_) => {}
         }
     }
 }

@@ -110,6 +110,7 @@ impl Flow<'_, '_> {
                 let inside = directive.range.start <= wanted.start && wanted.end <= directive.range.end;
                 inside.then_some(Ok(ALWAYS))
             }
+            Statement::Text(_) => None,
             Statement::Emit(expr) | Statement::Do(expr) | Statement::Set { value: expr, .. } => {
                 self.reach_in_expression(reader, expr, wanted)
             }

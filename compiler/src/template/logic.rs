@@ -87,6 +87,7 @@ impl<'a> Walk<'a, '_> {
 
     fn visit_statement(&mut self, statement: &'a Statement, facts: &Facts) {
         match statement {
+            Statement::Text(_) => {}
             Statement::Emit(expr) | Statement::Do(expr) => self.visit_expression(expr, facts),
             Statement::Directive(part) => {
                 if let Some(Part::Directive(directive)) = self.parts.get_mut(*part) {

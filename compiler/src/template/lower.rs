@@ -31,6 +31,12 @@ struct Lowering<'d, 'a> {
     scopes: Vec<BTreeSet<&'a str>>,
 }
 
+fn lower_text(text: Range<usize>, lowered: &mut Vec<Statement>) {
+    if !text.is_empty() {
+        lowered.push(Statement::Text(text));
+    }
+}
+
 impl<'a> Lowering<'_, 'a> {
     fn lower_statements(&mut self, statements: &[Stmt<'a>]) -> Vec<Statement> {
         let mut lowered = Vec::new();
@@ -56,7 +62,13 @@ impl<'a> Lowering<'_, 'a> {
                 // piece.
                 let first = self.directives.partition_point(|(range, _)| range.start < text.start);
                 let inside = self.directives[first..].iter().take_while(|(range, _)| range.start < text.end);
-                return lowered.extend(inside.map(|(_, part)| Statement::Directive(*part)));
+                let mut from = text.start;
+                for (range, part) in inside {
+                    lower_text(from..range.start, lowered);
+                    lowered.push(Statement::Directive(*part));
+                    from = range.end;
+                }
+                return lower_text(from..text.end, lowered);
             }
             Stmt::EmitExpr(emit) => Statement::Emit(self.lower_expression(&emit.expr)),
             Stmt::ForLoop(each) => self.lower_for(each),

@@ -135,6 +135,8 @@ pub(crate) enum Statement {
     Emit(Expr),
     /// The directive at this index of the parts.
     Directive(usize),
+    /// Text as it stands, between directives and what else is computed.
+    Text(Range<usize>),
     /// `{% for … %}`; `otherwise` is its `{% else %}`.
     For { target: Target, list: Expr, filter: Option<Expr>, body: Vec<Statement>, otherwise: Vec<Statement> },
     /// `{% if … %}`; an `{% elif %}` is an `if` in `otherwise`.

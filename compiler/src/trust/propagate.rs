@@ -115,7 +115,7 @@ impl Walk {
             }
             Statement::AutoEscape { body, .. } => self.visit_statements(body),
             // `do` writes nothing, and `add_prose` leaves out the reads of directives.
-            Statement::Directive(_) | Statement::Do(_) => {}
+            Statement::Directive(_) | Statement::Text(_) | Statement::Do(_) => {}
         }
     }
 

@@ -62,9 +62,66 @@ impl Checker<'_> {
             }
             ([Part::Directive(directive)], _) => self.check_directive(wanted, directive),
             ([Part::Logic(_)], [Statement::Emit(expr)]) => self.check_expression(wanted, expr, "it"),
-            // What is put together is known when it is there.
+            // For any text it is no matter how it is put together.
+            _ if is_plain(self.env.whole.types.underlying_kind(&wanted.kind.kind)) => None,
+            (parts, statements) => self.check_statements(wanted, statements, parts, None),
+        }
+    }
+
+    /// Holds a text that statements choose against a type: it is one of the texts of its branches. A text that is put
+    /// together is known when it is there. `chosen` is the condition that chooses the statements.
+    fn check_statements(
+        &mut self,
+        wanted: Wanted<'_>,
+        statements: &[Statement],
+        parts: &[Part],
+        chosen: Option<&Expr>,
+    ) -> Option<Unfit> {
+        let text = self.passage.text();
+        let is_blank = |range: &Range<usize>| text.get(range.clone()).is_some_and(|text| text.trim().is_empty());
+        let mut said = statements.iter().filter(|it| !matches!(it, Statement::Text(range) if is_blank(range)));
+        match (said.next(), said.next()) {
+            (None, _) => {
+                let types = self.env.whole.types;
+                types.describe_misfit(wanted.kind, wanted.limits, "", "it")?;
+                Some(Unfit::new(&chosen?.range, "where it does not hold, the text is empty".to_owned()))
+            }
+            (Some(Statement::Text(range)), None) => {
+                let written = text.get(range.clone())?;
+                let said = self.env.whole.types.describe_misfit(wanted.kind, wanted.limits, written, "it")?;
+                let start = range.start + (written.len() - written.trim_start().len());
+                Some(Unfit::new(&(start..start + written.trim().len()), said))
+            }
+            (Some(Statement::Emit(expr)), None) => self.check_expression(wanted, expr, "it"),
+            (Some(Statement::Directive(part)), None) => match parts.get(*part)? {
+                Part::Directive(directive) => self.check_directive(wanted, directive),
+                Part::Text(_) | Part::Escape | Part::Logic(_) => None,
+            },
+            (Some(Statement::If { condition, then, otherwise }), None) => self
+                .check_side(condition, true, |checker| checker.check_statements(wanted, then, parts, Some(condition)))
+                .or_else(|| {
+                    let check =
+                        |checker: &mut Self| checker.check_statements(wanted, otherwise, parts, Some(condition));
+                    self.check_side(condition, false, check)
+                }),
             _ => None,
         }
+    }
+
+    /// Holds what stands where `condition` is `truth` against a type.
+    fn check_side(
+        &mut self,
+        condition: &Expr,
+        truth: bool,
+        check: impl FnOnce(&mut Self) -> Option<Unfit>,
+    ) -> Option<Unfit> {
+        let mark = self.presence.mark();
+        let known = self.narrow_condition(condition, truth);
+        self.presence.learn(known);
+        // The condition may have asked what the text says.
+        let found = check(self).filter(|unfit| unfit.declared.is_none());
+        self.presence.forget(mark);
+        found
     }
 
     fn check_directive(&mut self, wanted: Wanted<'_>, directive: &Directive) -> Option<Unfit> {
@@ -98,13 +155,7 @@ impl Checker<'_> {
                 // Its type is of no interest: this reports what is wrong in it.
                 self.check_truth(condition);
                 let mut side = |truth: bool, branch: &Expr| {
-                    let mark = self.presence.mark();
-                    let known = self.narrow_condition(condition, truth);
-                    self.presence.learn(known);
-                    // The condition may have asked what the text says.
-                    let found = self.check_expression(wanted, branch, place).filter(|unfit| unfit.declared.is_none());
-                    self.presence.forget(mark);
-                    found
+                    self.check_side(condition, truth, |checker| checker.check_expression(wanted, branch, place))
                 };
                 match otherwise {
                     Some(otherwise) => side(true, then).or_else(|| side(false, otherwise)),

@@ -186,6 +186,7 @@ impl<'c> Checker<'c> {
 
     fn visit_statement(&mut self, statement: &Statement, parts: &[Part]) {
         match statement {
+            Statement::Text(_) => {}
             Statement::Emit(expr) => {
                 self.infer_operand(expr, Need::Present);
             }
