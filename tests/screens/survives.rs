@@ -84,6 +84,8 @@ fn a_run_that_was_started_on_a_screen_outlives_its_terminal() {
     until("its end", || place.swarmc(&["ps", "--all"]).out.contains("succeeded"));
 }
 
+// Only debug builds panic on demand.
+#[cfg(debug_assertions)]
 #[test]
 fn a_panic_leaves_a_terminal_that_can_be_used() {
     let place = Place::new("workflow short\npipeline p { task greet { run echo hello } }\n");
