@@ -18,7 +18,7 @@ pipeline main {
 "#;
 
 /// Two records for each.
-const ITEMS: usize = 10_100;
+const ITEMS: usize = 25_100;
 
 fn begin() -> (Place, PathBuf) {
     let place = Place::new(SPEC);
@@ -50,7 +50,7 @@ fn a_long_run_goes_on_from_its_snapshots() {
     damaged[at + 7] ^= 1;
     fs::write(&journal, &damaged).expect("it can be written");
     fs::write(place.work().join("go"), "").expect("a file can be written");
-    let resumed = place.swarmc(&["resume"]).expect(0, &["went"], &["10,104 steps", "succeeded"]);
+    let resumed = place.swarmc(&["resume"]).expect(0, &["went"], &["25,104 steps", "succeeded"]);
     assert!(!folder.join("snapshots").exists(), "{resumed:#?}");
     // The rest as it would have been.
     let mut whole = fs::read(&journal).expect("there is a journal");

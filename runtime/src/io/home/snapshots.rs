@@ -24,8 +24,9 @@ use crate::io::journal::{Recovered, decode_line, read_journal, recover_behind};
 use crate::types::error::JournalError;
 use crate::types::event::{Event, Record};
 
-/// The records after which a snapshot is made, at least: reading so many takes a fifth of a second.
-const LEAST: u64 = 20_000;
+/// The records after which a snapshot is made, at least. Reading so many takes half a second, which a resumed run may take,
+/// and a snapshot costs as much: that of a run which ends soon is of no use.
+const LEAST: u64 = 50_000;
 
 /// The part of a journal that may follow its last snapshot: a quarter. So a run of any length writes at most five times
 /// what its last snapshot holds.
