@@ -31,6 +31,10 @@ use crate::types::observer::Stream;
 /// as well, and most processes of a moment never become one.
 pub(crate) const ANNOUNCE: Duration = Duration::from_millis(20);
 
+/// Processes of one thread that are worth recording within this time are recorded together: many that start one after the
+/// other would have the driver write one by one.
+const TOGETHER: Duration = Duration::from_millis(10);
+
 /// How long a process waits for room in the system where nothing else of the run takes any.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -46,6 +50,7 @@ const LARGE_PIPE: usize = 1024 * 1024;
 /// The means of one thread to run processes.
 pub(crate) struct Poller {
     finder: RefCell<Finder>,
+    began: Instant,
     /// Where its tasks wait.
     pub(crate) events: EventLoop,
     /// What is read into; its tasks read one after another.
@@ -54,7 +59,16 @@ pub(crate) struct Poller {
 
 impl Poller {
     pub(crate) fn new() -> io::Result<Poller> {
-        Ok(Poller { finder: RefCell::default(), events: EventLoop::new()?, buffer: RefCell::new(vec![0; SMALL_READ]) })
+        let buffer = RefCell::new(vec![0; SMALL_READ]);
+        Ok(Poller { finder: RefCell::default(), began: Instant::now(), events: EventLoop::new()?, buffer })
+    }
+
+    /// When a process that is there `now` is to be recorded.
+    fn announce_moment(&self, now: Instant) -> Instant {
+        let moment = now + ANNOUNCE;
+        let turns = (moment - self.began).as_nanos() / TOGETHER.as_nanos() + 1;
+        // In the fifth hundred of days it is recorded by itself.
+        u32::try_from(turns).map_or(moment, |turns| self.began + TOGETHER * turns)
     }
 
     /// What wakes the thread from others.
@@ -206,7 +220,7 @@ pub(crate) async fn run_process(
         exited: None,
         linger: None,
         paused: None,
-        announce: Some(now + ANNOUNCE),
+        announce: Some(poller.announce_moment(now)),
         watchdog: Watchdog::new(Some(group), limits, now),
         large: false,
     };
