@@ -15,8 +15,8 @@ use super::durability::Sync;
 use super::{Durability, Journal, line};
 use crate::types::event::Record;
 
-/// How many zeros are written ahead at first, and later.
-const FIRST_STEP: u64 = 64 * 1024;
+/// How many zeros are written ahead at first, which is enough for a few steps, and later.
+const FIRST_STEP: u64 = 16 * 1024;
 const STEP: u64 = 512 * 1024;
 
 /// How far behind the end of the journal is looked for what another process wrote: a record begins there, or is none.
