@@ -13,8 +13,8 @@ use super::path::{index_steps, order_steps};
 use super::totals::Totals;
 use crate::template::{self, Comparison, Const, Expr, ExprKind, Root};
 
-/// How often the steps of a round are visited at most, on average, and how often beside. Beyond that, steps that exclude
-/// each other are all counted.
+/// The steps that are visited for one round at most: so many times its steps, and so many more. Beyond that, steps that
+/// exclude each other are all counted.
 const MOST_VISITS: usize = 4;
 const SPARE_VISITS: usize = 1000;
 
@@ -69,7 +69,8 @@ fn add_demand(demands: &mut Demands, key: String, choice: &Choice) {
     demands.insert(key, both);
 }
 
-/// The demands of each step, those of the steps that it needs included; `visits` of them at most.
+/// The demands of each step, those of the steps that it needs included, as far as these have no more constants than
+/// `visits`.
 fn collect_demands(steps: &[Step], mut visits: usize) -> Vec<Demands> {
     let mut own: Vec<Demands> = steps.iter().map(list_own_demands).collect();
     // A value that is asked for in one way only excludes nothing.
@@ -90,7 +91,8 @@ fn collect_demands(steps: &[Step], mut visits: usize) -> Vec<Demands> {
                 continue;
             };
             // What is not inherited only makes the bound higher.
-            let Some(left) = visits.checked_sub(own[needed].len()) else { return own };
+            let constants: usize = own[needed].values().map(|choice| choice.constants().len()).sum();
+            let Some(left) = visits.checked_sub(constants) else { return own };
             visits = left;
             let inherited = own[needed].clone();
             inherited.into_iter().for_each(|(key, choice)| add_demand(&mut own[position], key, &choice));
@@ -201,7 +203,7 @@ impl<'p> Rounds<'_, 'p> {
             let key = if self.visits == 0 { None } else { self.find_key(&group) };
             sum = sum.plus(match key {
                 Some(key) => self.choose_most(&group, &key),
-                None => group.iter().fold(Totals::default(), |sum, &step| sum.plus(self.each[step])),
+                None => self.sum_all(&group),
             });
         }
         sum
@@ -211,19 +213,37 @@ impl<'p> Rounds<'_, 'p> {
     fn choose_most(&mut self, steps: &[usize], key: &str) -> Totals<'p> {
         let choices: Vec<(usize, Option<Choice>)> =
             steps.iter().map(|&step| (step, self.demands[step].remove(key))).collect();
-        let asked = choices.iter().filter_map(|(_, choice)| choice.as_ref());
-        let constants: BTreeSet<&str> = asked.flat_map(|choice| choice.constants()).map(String::as_str).collect();
-        let mut most = Totals::default();
-        // The empty text stands for any other value.
-        for constant in constants.into_iter().chain([""]) {
-            let admits = |choice: &Option<Choice>| choice.as_ref().is_none_or(|choice| choice.admits(constant));
-            let left: Vec<usize> = choices.iter().filter(|(_, choice)| admits(choice)).map(|(step, _)| *step).collect();
-            most = most.maximum(self.sum_most(&left));
+        // Each constant with the steps that ask for it, and those that run with most of them. The empty text stands for
+        // any other value.
+        let mut asked: BTreeMap<&str, Vec<usize>> = BTreeMap::from([("", Vec::new())]);
+        let mut open: Vec<(usize, Option<&Choice>)> = Vec::new();
+        for (step, choice) in &choices {
+            let constants = choice.iter().flat_map(Choice::constants);
+            let is_asked = matches!(choice, Some(Choice::Only(_)));
+            for constant in constants {
+                asked.entry(constant.as_str()).or_default().extend(is_asked.then_some(*step));
+            }
+            if !is_asked {
+                open.push((*step, choice.as_ref()));
+            }
         }
+        let most = match asked.len() * open.len() > self.visits {
+            true => self.sum_all(steps),
+            false => asked.iter().fold(Totals::default(), |most, (constant, chosen)| {
+                let admits = |choice: &Option<&Choice>| choice.is_none_or(|choice| choice.admits(constant));
+                let open = open.iter().filter(|(_, choice)| admits(choice)).map(|(step, _)| *step);
+                let left: Vec<usize> = chosen.iter().copied().chain(open).collect();
+                most.maximum(self.sum_most(&left))
+            }),
+        };
         for (step, choice) in choices {
             self.demands[step].extend(choice.map(|choice| (key.to_owned(), choice)));
         }
         most
+    }
+
+    fn sum_all(&self, steps: &[usize]) -> Totals<'p> {
+        steps.iter().fold(Totals::default(), |sum, &step| sum.plus(self.each[step]))
     }
 
     /// The value that most of these steps ask for.

@@ -119,6 +119,24 @@ fn of_ways_without_number_all_may_count() {
 }
 
 #[test]
+fn of_thousands_of_routes_one_counts() {
+    let turns = |step: fn(u32) -> String| {
+        let steps: String = (0..2000).map(step).collect();
+        most(&of(&format!("pipeline p {{ task r {{ run x; output {{ n int }} }}\n{steps} }}")).turns)
+    };
+    let route = |number| format!("task t{number} {{ when \"output.r.n == {number}\"; prompt \"x\" }}\n");
+    assert_eq!(turns(route), 1);
+    // Each of these runs with nearly all others: looking at all pairs would take minutes, so all count.
+    let other = |number| format!("task t{number} {{ when \"output.r.n != {number}\"; prompt \"x\" }}\n");
+    assert_eq!(turns(other), 2000);
+    let chain = |number: u32| {
+        let needs = number.checked_sub(1).map(|before| format!("depends-on t{before};")).unwrap_or_default();
+        format!("task t{number} {{ {needs} when \"output.r.n != {number}\"; prompt \"x\" }}\n")
+    };
+    assert_eq!(turns(chain), 2000);
+}
+
+#[test]
 fn time_is_that_of_the_longest_chain() {
     let bounds = of("pipeline p { iterations 2; until \"exit.d == 0\"
             task a { timeout \"1m\"; run a }
