@@ -87,7 +87,8 @@ impl Checker<'_> {
                 Some(Unfit::new(&chosen?.range, "where it does not hold, the text is empty".to_owned()))
             }
             (Some(Statement::Text(range)), None) => {
-                let written = text.get(range.clone())?;
+                // What is escaped is known when it is there.
+                let written = text.get(range.clone()).filter(|written| !written.contains("\\<<"))?;
                 let said = self.env.whole.types.describe_misfit(wanted.kind, wanted.limits, written, "it")?;
                 let start = range.start + (written.len() - written.trim_start().len());
                 Some(Unfit::new(&(start..start + written.trim().len()), said))
