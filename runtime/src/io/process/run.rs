@@ -67,7 +67,7 @@ impl Poller {
     fn announce_moment(&self, now: Instant) -> Instant {
         let moment = now + ANNOUNCE;
         let turns = (moment - self.began).as_nanos() / TOGETHER.as_nanos() + 1;
-        // In the fifth hundred of days it is recorded by itself.
+        // After 497 days there are too many to count: it is recorded by itself.
         u32::try_from(turns).map_or(moment, |turns| self.began + TOGETHER * turns)
     }
 
