@@ -192,7 +192,7 @@ fn visual_studio_code() {
         .env("WORKSPACE", workspace.path())
         .env("SWARM_HOME", home.path().join("swarm"))
         .env("HOME", home.path()));
-    assert!(printed.lines().count() >= 14 && printed.lines().all(|line| line.starts_with("ok - ")), "{printed}");
+    assert!(printed.lines().count() >= 15 && printed.lines().all(|line| line.starts_with("ok - ")), "{printed}");
 }
 
 #[test]

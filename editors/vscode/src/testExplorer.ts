@@ -8,6 +8,7 @@ import type { Server } from "./server";
 import { convertPosition, describeFailure, listTests, type Outcome, readOutcomes, testWords } from "./testResults";
 
 const SPECS = "**/*.kdl";
+const SAVE_MS = 5_000;
 const IGNORED = "**/{node_modules,target,.swarm}/**";
 
 export class TestExplorer implements vscode.Disposable {
@@ -61,8 +62,11 @@ export class TestExplorer implements vscode.Disposable {
 
     /** Shows the tests that a spec has now. */
     private async refresh(uri: vscode.Uri): Promise<void> {
-        // A server that does not run, or is asked too early, has no tests; it says when it has started.
-        const outline = await this.server.listSymbols(uri).catch(() => null);
+        // A server that does not run has no tests; it says when it has started. A request that fails changes nothing.
+        const outline = await this.server.listSymbols(uri).catch(() => undefined);
+        if (outline === undefined) {
+            return;
+        }
         const tests = listTests(outline);
         if (tests.length === 0) {
             this.controller.items.delete(uri.toString());
@@ -85,7 +89,7 @@ export class TestExplorer implements vscode.Disposable {
     private async run(request: vscode.TestRunRequest, token: vscode.CancellationToken, update: boolean): Promise<void> {
         const run = this.controller.createTestRun(request);
         try {
-            await vscode.workspace.saveAll(false);
+            await saveDocuments();
             for (const [spec, tests] of this.groupBySpec(request)) {
                 tests.forEach((test) => (token.isCancellationRequested ? run.skipped(test) : run.started(test)));
                 if (!token.isCancellationRequested) {
@@ -137,6 +141,19 @@ export class TestExplorer implements vscode.Disposable {
         } catch (error) {
             tests.forEach((test) => run.errored(test, new vscode.TestMessage(String(error))));
         }
+    }
+}
+
+/**
+ * Saves what is edited. `saveAll` does not wait for a save that the editor has begun by itself, which would write a spec
+ * while `swarmc test` reads it. A document that cannot be saved is not waited for longer than `SAVE_MS`.
+ */
+async function saveDocuments(): Promise<void> {
+    await vscode.workspace.saveAll(false);
+    const deadline = Date.now() + SAVE_MS;
+    const isEdited = ({ uri, isDirty }: vscode.TextDocument): boolean => isDirty && uri.scheme === "file";
+    while (vscode.workspace.textDocuments.some(isEdited) && Date.now() < deadline) {
+        await new Promise((resolve) => setTimeout(resolve, 20));
     }
 }
 
