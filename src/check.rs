@@ -215,10 +215,19 @@ impl Output {
         match self {
             Output::Text | Output::Short => Ok(()),
             Output::Json(diagnostics) => {
-                let Counts { errors, warnings, hints } = counts;
+                let Counts { errors, warnings, hints, left_out } = counts;
                 let version = documents::Version;
-                let document =
-                    documents::Check { version, diagnostics, errors, warnings, hints, known, unchanged, stats };
+                let document = documents::Check {
+                    version,
+                    diagnostics,
+                    errors,
+                    warnings,
+                    hints,
+                    left_out,
+                    known,
+                    unchanged,
+                    stats,
+                };
                 terminal::print(encode(&document) + "\n")
             }
             Output::Sarif(results) => terminal::print(format!("{}\n", sarif_log(results))),

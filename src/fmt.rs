@@ -75,7 +75,7 @@ fn format_text(name: &str, text: &str, workspace: &Workspace) -> Option<String> 
             let mut sources = Sources::new();
             sources.add(name, text);
             let diagnostics = problems.into_iter().map(Into::into).collect();
-            let compilation = Compilation { sources, diagnostics, plan: None, tests: Vec::new() };
+            let compilation = Compilation { sources, diagnostics, left_out: 0, plan: None, tests: Vec::new() };
             let problems = Problems::new(&compilation, workspace, &Levels::default());
             terminal::eprint(problems.render_text(Stream::Err));
             None

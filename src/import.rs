@@ -23,7 +23,13 @@ pub(crate) fn exec(args: &Import) -> miette::Result<Exit> {
     let (output, to) = resolve_destination(args, &workspace)?;
     let route = Route { from: &from, to: &to, preset: &args.preset };
     let import = swarmc_compiler::import_compose(&text, route, &workspace);
-    let read = Compilation { sources: import.sources, diagnostics: import.diagnostics, plan: None, tests: Vec::new() };
+    let read = Compilation {
+        sources: import.sources,
+        diagnostics: import.diagnostics,
+        left_out: 0,
+        plan: None,
+        tests: Vec::new(),
+    };
     let levels = Levels::default();
     let lost = Problems::new(&read, &workspace, &levels);
     terminal::eprint(lost.render_text(Stream::Err));

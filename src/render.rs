@@ -31,6 +31,8 @@ const AROUND: usize = 60;
 pub(crate) struct Problems {
     sources: Sources,
     list: Vec<(Severity, Diagnostic)>,
+    /// How many more there are.
+    left_out: usize,
 }
 
 impl Problems {
@@ -42,12 +44,17 @@ impl Problems {
             .collect();
         // What has no problems needs no copy of all texts.
         let sources = if list.is_empty() { Sources::new() } else { display_sources(&compilation.sources, workspace) };
-        Problems { sources, list }
+        Problems { sources, list, left_out: compilation.left_out }
     }
 
     pub(crate) fn count_problems(&self) -> Counts {
         let count = |severity| self.list.iter().filter(|(found, _)| *found == severity).count();
-        Counts { errors: count(Severity::Error), warnings: count(Severity::Warning), hints: count(Severity::Hint) }
+        Counts {
+            errors: count(Severity::Error),
+            warnings: count(Severity::Warning),
+            hints: count(Severity::Hint),
+            left_out: self.left_out,
+        }
     }
 
     /// Leaves out what `seen` holds already, as two specs may share a prompt.
@@ -176,6 +183,8 @@ pub(crate) struct Counts {
     pub(crate) errors: usize,
     pub(crate) warnings: usize,
     pub(crate) hints: usize,
+    /// How many more there are.
+    pub(crate) left_out: usize,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -183,12 +192,13 @@ impl std::ops::AddAssign for Counts {
         self.errors += other.errors;
         self.warnings += other.warnings;
         self.hints += other.hints;
+        self.left_out += other.left_out;
     }
 }
 
-/// `2 errors, 1 warning`.
+/// `2 errors, 1 warning`; behind a thousand, `and 7 more`.
 pub(crate) fn count_line(counts: Counts, paint: Paint) -> String {
-    let Counts { errors, warnings, hints } = counts;
+    let Counts { errors, warnings, hints, left_out } = counts;
     let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let parts: Vec<String> = [
         (errors > 0).then(|| paint.red(&plural(errors, "error"))),
@@ -198,7 +208,8 @@ pub(crate) fn count_line(counts: Counts, paint: Paint) -> String {
     .into_iter()
     .flatten()
     .collect();
-    if parts.is_empty() { "no problems".to_owned() } else { parts.join(", ") }
+    let more = if left_out > 0 { format!(" and {left_out} more, which are not shown") } else { String::new() };
+    if parts.is_empty() { "no problems".to_owned() } else { parts.join(", ") + &more }
 }
 
 /// `FILE:LINE:COLUMN: error[SW201]: message`.
@@ -411,10 +422,12 @@ mod tests {
     #[test]
     fn the_count_line_is_english() {
         assert_eq!(
-            count_line(Counts { errors: 2, warnings: 1, hints: 3 }, Paint::NONE),
+            count_line(Counts { errors: 2, warnings: 1, hints: 3, left_out: 0 }, Paint::NONE),
             "2 errors, 1 warning, 3 hints"
         );
         assert_eq!(count_line(Counts { warnings: 2, ..Counts::default() }, Paint::NONE), "2 warnings");
+        let more = Counts { errors: 1000, left_out: 7, ..Counts::default() };
+        assert_eq!(count_line(more, Paint::NONE), "1000 errors and 7 more, which are not shown");
         assert_eq!(count_line(Counts::default(), Paint::NONE), "no problems");
     }
 }

@@ -27,6 +27,27 @@ fn conditions_of_any_shape_cost_no_more_than_their_tasks_are_worth() {
     }
 }
 
+#[test]
+fn an_error_behind_thousands_of_warnings_is_kept_and_what_is_left_out_is_counted() {
+    let never: String =
+        (0..1100).map(|task| format!("    task n{task} {{ depends-on c when=failure; value x }}\n")).collect();
+    let spec = format!(
+        "provider p {{ exec cat }}\nagent w provider=p {{ budget calls=1 }}\npipeline main {{\n    task c {{ value x }}\n\
+         {never}    task a agent=w {{ prompt go }}\n    task b agent=w {{ depends-on a; prompt go }}\n}}\n"
+    );
+    let (compilation, _) = check(&Workspace::from([("flow.kdl".to_owned(), spec)]));
+    // That the budget does not suffice is found last, of the plan.
+    let errors: Vec<Code> = compilation
+        .diagnostics
+        .iter()
+        .filter(|found| found.severity() == Severity::Error)
+        .map(|found| found.code)
+        .collect();
+    assert_eq!((errors, compilation.plan.is_none()), (vec![Code::BudgetExceeded], true));
+    let warnings = compilation.diagnostics.iter().filter(|found| found.severity() == Severity::Warning).count();
+    assert_eq!((warnings, compilation.left_out >= 100), (1000, true));
+}
+
 /// What a check of the same and some more tasks says with a code.
 fn said(files: &Workspace, tasks: &str, code: Code) -> Vec<(Severity, String)> {
     let mut files = files.clone();

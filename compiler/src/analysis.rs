@@ -32,8 +32,10 @@ use crate::trust::Trust;
 pub struct Compilation {
     /// The texts that were read, the spec first.
     pub sources: Sources,
-    /// The problems, by place: the first thousand.
+    /// The problems, by place: a thousand errors, and a thousand others.
     pub diagnostics: Vec<Diagnostic>,
+    /// How many more problems there are.
+    pub left_out: usize,
     /// The plan; none when there is an error.
     pub plan: Option<Plan>,
     /// The tests of the spec; none when there is an error.
@@ -46,8 +48,10 @@ pub struct Trees(Option<(Spec, Spec)>);
 
 /// What the compiler found out about a spec. It has all problems, but not yet what takes longer.
 pub struct Analysis<'s> {
-    /// The problems, by place: the first thousand.
+    /// The problems, by place: a thousand errors, and a thousand others.
     pub diagnostics: Vec<Diagnostic>,
+    /// How many more problems there are.
+    pub left_out: usize,
     /// What the checks looked at and proved.
     pub stats: Stats,
     /// The model; none where the spec could not be read.
@@ -104,7 +108,16 @@ pub fn analyze<'s>(
         Err(error) => {
             diagnostics.push(loader.report_unreadable(path, path, &error, None));
             let (diagnostics, stats, trust) = (diagnostics.into_sorted(), Stats::default(), Vec::new());
-            return Some(Analysis { diagnostics, stats, model: None, plan: None, trust, loader, settings });
+            return Some(Analysis {
+                diagnostics,
+                left_out: 0,
+                stats,
+                model: None,
+                plan: None,
+                trust,
+                loader,
+                settings,
+            });
         }
     };
     let tree = loader.syntax_tree(file);
@@ -139,9 +152,9 @@ pub fn analyze<'s>(
     }
     // The checks of the plan may have found errors of their own.
     plan = plan.filter(|_| !diagnostics.has_errors());
-    let diagnostics = diagnostics.into_sorted();
+    let (left_out, diagnostics) = (diagnostics.count_left_out(), diagnostics.into_sorted());
     let is_cancelled = loader.is_cancelled();
-    let analysis = Analysis { diagnostics, stats, model: Some(model), plan, trust, loader, settings };
+    let analysis = Analysis { diagnostics, left_out, stats, model: Some(model), plan, trust, loader, settings };
     (!is_cancelled).then_some(analysis)
 }
 
@@ -164,7 +177,7 @@ impl Analysis<'_> {
 
     /// Works out the rest: the bounds of the plan, and the tests. None once it is cancelled.
     pub fn finish(self) -> Option<Compilation> {
-        let Analysis { diagnostics, model, mut plan, loader, settings, .. } = self;
+        let Analysis { diagnostics, left_out, model, mut plan, loader, settings, .. } = self;
         if loader.is_cancelled() {
             return None;
         }
@@ -173,7 +186,7 @@ impl Analysis<'_> {
             plan.bounds = compute_bounds(plan, if settings.count_tokens { &O200k } else { &Bytes });
             tests = emit::emit_tests(model, &loader);
         }
-        (!loader.is_cancelled()).then_some(Compilation { sources: loader.sources, diagnostics, plan, tests })
+        (!loader.is_cancelled()).then_some(Compilation { sources: loader.sources, diagnostics, left_out, plan, tests })
     }
 }
 

@@ -155,7 +155,8 @@ impl Diagnostic {
     }
 }
 
-/// The most diagnostics that one compilation keeps: a person does not read more, and showing them takes time.
+/// The most errors that one compilation keeps, and the most others: a person does not read more, and showing them takes
+/// time.
 pub(crate) const MOST: usize = 1000;
 
 /// The problems found so far.
@@ -165,6 +166,10 @@ pub(crate) struct Diagnostics {
     /// Where each of them starts.
     starts: BTreeSet<(FileId, u32)>,
     errors: usize,
+    /// How many errors are in the list, and how many others.
+    kept: [usize; 2],
+    /// How many were found beyond [`MOST`].
+    left_out: usize,
     home: Option<Span>,
     /// The codes that the running check says it reports.
     declared: Option<&'static [Code]>,
@@ -204,10 +209,9 @@ impl Diagnostics {
         {
             self.suppress(|known| known.code == Code::Syntax && known.span() == Some(span));
         }
+        let is_error = diagnostic.severity() == Severity::Error;
         // Counted past `MOST` as well: no plan may come of a spec whose errors are not all kept.
-        if diagnostic.severity() == Severity::Error {
-            self.errors += 1;
-        }
+        self.errors += usize::from(is_error);
         // What only some profiles show must not hide what all of them show.
         if let Some(span) = diagnostic.span()
             && diagnostic.code.profile() == Profile::Default
@@ -216,8 +220,12 @@ impl Diagnostics {
         {
             self.starts.insert((span.file, span.start));
         }
-        if self.list.len() < MOST {
+        let kept = &mut self.kept[usize::from(!is_error)];
+        if *kept < MOST {
+            *kept += 1;
             self.list.push(diagnostic);
+        } else {
+            self.left_out += 1;
         }
     }
 
@@ -253,14 +261,20 @@ impl Diagnostics {
 
     /// Takes the diagnostics for which `drop` is true out again.
     pub(crate) fn suppress(&mut self, mut drop: impl FnMut(&Diagnostic) -> bool) {
-        let errors = &mut self.errors;
         self.list.retain(|diagnostic| {
             let dropped = drop(diagnostic);
-            if dropped && diagnostic.severity() == Severity::Error {
-                *errors -= 1;
+            if dropped {
+                let is_error = diagnostic.severity() == Severity::Error;
+                self.errors -= usize::from(is_error);
+                self.kept[usize::from(!is_error)] -= 1;
             }
             !dropped
         });
+    }
+
+    /// How many problems there are that are not kept.
+    pub(crate) fn count_left_out(&self) -> usize {
+        self.left_out
     }
 
     /// The diagnostics by place, each once.

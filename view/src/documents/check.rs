@@ -19,6 +19,8 @@ pub struct Check {
     pub warnings: usize,
     /// How many are hints.
     pub hints: usize,
+    /// How many more there are: a thousand errors and a thousand others of a spec are listed.
+    pub left_out: usize,
     /// How many more a baseline knows, which are not listed.
     pub known: usize,
     /// With `--since`: how many specs were left out, as nothing that they read has changed.
