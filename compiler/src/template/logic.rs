@@ -227,12 +227,11 @@ impl<'a> Walk<'a, '_> {
                 let known = self.problems.len();
                 self.visit_expression(left, facts);
                 self.visit_expression(right, facts);
-                let divides = matches!(op, Operator::Div | Operator::FloorDiv | Operator::Rem);
-                if divides && is_zero(right) {
-                    self.report_zero_division(right);
+                if matches!(op, Operator::Div | Operator::FloorDiv | Operator::Rem) {
+                    self.check_divisor(right);
                 }
                 // A power may be too large for a number.
-                self.may_fail |= is_computed(right) && divides || *op == Operator::Pow && is_computed(expr);
+                self.may_fail |= *op == Operator::Pow && is_computed(expr);
                 // A text is not repeated less often than never.
                 let repeats =
                     |one: &Expr, other: &Expr| one.as_text().is_some() && is_computed(other) && !is_length(other);
@@ -272,8 +271,25 @@ impl<'a> Walk<'a, '_> {
                     }
                     // Nothing comes in parts of zero.
                     "batch" | "slice" => arguments.iter().any(|argument| is_computed(&argument.value)),
+                    // The text says how many values it takes.
+                    "format" => of.as_deref().is_none_or(|of| of.as_text().is_none()),
+                    // No line is indented by less than nothing.
+                    "indent" => {
+                        arguments.iter().any(|argument| is_computed(&argument.value) && !is_length(&argument.value))
+                    }
                     _ => false,
                 };
+                // The test may be named by a text: `select("divisibleby", 2)`.
+                let tested = match name.value.as_str() {
+                    "select" | "reject" => 0,
+                    "selectattr" | "rejectattr" => 1,
+                    _ => arguments.len(),
+                };
+                if let Some([test, by, ..]) = arguments.get(tested..)
+                    && test.value.as_text() == Some("divisibleby")
+                {
+                    self.check_divisor(&by.value);
+                }
             }
             ExprKind::Test { of, name, arguments } => {
                 let presence = matches!(name.value.as_str(), "defined" | "undefined");
@@ -281,10 +297,7 @@ impl<'a> Walk<'a, '_> {
                 self.check_applied("test", name, arguments.len(), TESTS);
                 self.visit_arguments(arguments, facts);
                 if let Some(by) = arguments.first().filter(|_| name.value == "divisibleby") {
-                    if is_zero(&by.value) {
-                        self.report_zero_division(&by.value);
-                    }
-                    self.may_fail |= is_computed(&by.value);
+                    self.check_divisor(&by.value);
                 }
             }
             ExprKind::Call { of, arguments } => self.visit_call(expr, of, arguments, facts),
@@ -300,11 +313,15 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn report_zero_division(&mut self, divisor: &Expr) {
-        self.problems.push(
-            template_error(divisor.range.clone(), "a division by zero has no value", "zero")
-                .help("divide by another number"),
-        );
+    /// Reports a division by zero; what only the run knows may be zero.
+    fn check_divisor(&mut self, divisor: &Expr) {
+        if is_zero(divisor) {
+            self.problems.push(
+                template_error(divisor.range.clone(), "a division by zero has no value", "zero")
+                    .help("divide by another number"),
+            );
+        }
+        self.may_fail |= is_computed(divisor);
     }
 
     /// Reports a constant that is huge, unless something in it was reported: minijinja computes constants when it

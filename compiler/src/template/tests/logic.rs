@@ -278,8 +278,8 @@ fn what_constants_alone_make_too_large_is_reported() {
     for source in ["'-' * 80 * output.x", "'x' * 999 * 999", "[0] * 1000 + [1]", "'x' * (0 - 5)", "2 ** 100"] {
         assert_eq!(problems(source, &parse_expression(source).problems), Vec::<String>::new(), "{source}");
     }
-    check_condition_problems(
-        "output.x is divisibleby(0)",
-        &[&format!("{} at \"0\": a division by zero has no value", Code::TemplateError.id())],
-    );
+    for source in ["output.x is divisibleby(0)", "[1, 2] | select('divisibleby', 0) | list == output.x"] {
+        let zero = format!("{} at \"0\": a division by zero has no value", Code::TemplateError.id());
+        check_condition_problems(source, &[&zero]);
+    }
 }

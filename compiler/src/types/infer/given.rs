@@ -79,12 +79,20 @@ impl Checker<'_> {
     ) -> Option<Unfit> {
         let text = self.passage.text();
         let is_blank = |range: &Range<usize>| text.get(range.clone()).is_some_and(|text| text.trim().is_empty());
-        let mut said = statements.iter().filter(|it| !matches!(it, Statement::Text(range) if is_blank(range)));
+        let says_nothing = |it: &&Statement| match it {
+            Statement::Text(range) => is_blank(range),
+            Statement::Set { .. } | Statement::Capture { .. } | Statement::Do(_) => true,
+            _ => false,
+        };
+        let mut said = statements.iter().filter(|it| !says_nothing(it));
         match (said.next(), said.next()) {
             (None, _) => {
                 let types = self.env.whole.types;
                 types.describe_misfit(wanted.kind, wanted.limits, "", "it")?;
-                Some(Unfit::new(&chosen?.range, "where it does not hold, the text is empty".to_owned()))
+                Some(match chosen {
+                    Some(chosen) => Unfit::new(&chosen.range, "where it does not hold, the text is empty".to_owned()),
+                    None => Unfit::new(&(0..text.len()), "the text is empty".to_owned()),
+                })
             }
             (Some(Statement::Text(range)), None) => {
                 // What is escaped is known when it is there.
@@ -105,8 +113,33 @@ impl Checker<'_> {
                         |checker: &mut Self| checker.check_statements(wanted, otherwise, parts, Some(condition));
                     self.check_side(condition, false, check)
                 }),
-            _ => None,
+            _ => self.check_pieces(wanted, statements),
         }
+    }
+
+    /// Holds what is written out of a text that is put together against a type: what else is in it, the run knows.
+    fn check_pieces(&self, wanted: Wanted<'_>, statements: &[Statement]) -> Option<Unfit> {
+        let text = self.passage.text();
+        let resolved = self.env.whole.types.underlying_kind(&wanted.kind.kind);
+        let mut is_start = true;
+        for statement in statements {
+            match statement {
+                Statement::Text(range) => {
+                    let written = text.get(range.clone())?;
+                    let piece = written.trim();
+                    let is_null = wanted.kind.lack != Lack::NEVER && "null".contains(piece);
+                    if !is_null && !written.contains("\\<<") && !can_be_piece(resolved, piece, is_start) {
+                        let start = range.start + (written.len() - written.trim_start().len());
+                        let said = format!("with it, the text is not {}", describe_kind(resolved));
+                        return Some(Unfit::new(&(start..start + piece.len()), said));
+                    }
+                    is_start &= piece.is_empty();
+                }
+                Statement::Set { .. } | Statement::Capture { .. } | Statement::Do(_) => {}
+                _ => is_start = false,
+            }
+        }
+        None
     }
 
     /// Holds what stands where `condition` is `truth` against a type.
@@ -324,6 +357,19 @@ impl Origin {
 /// Whether any text is of this kind.
 fn is_plain(kind: &Kind) -> bool {
     matches!(kind, Kind::Text | Kind::String | Kind::File | Kind::Dir)
+}
+
+/// Whether a text of this kind can have this piece, or, where it `is_start`, begin with it.
+fn can_be_piece(kind: &Kind, piece: &str, is_start: bool) -> bool {
+    match kind {
+        Kind::Int | Kind::Float => piece.bytes().all(|byte| b"0123456789+-.eE".contains(&byte)),
+        Kind::Bool => "true".contains(piece) || "false".contains(piece),
+        // JSON of a word has quotes, and may have escapes.
+        Kind::Enum(words) => piece.contains(['"', '\\']) || words.words.iter().any(|word| word.contains(piece)),
+        Kind::List(_) => !is_start || piece.is_empty() || piece.starts_with('['),
+        Kind::Map(_) | Kind::Record(_) => !is_start || piece.is_empty() || piece.starts_with('{'),
+        _ => true,
+    }
 }
 
 /// A value that is written out, and holds no others.
