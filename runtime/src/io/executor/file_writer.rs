@@ -38,7 +38,7 @@ impl FileWriter {
     pub(crate) fn start(failed: impl FnOnce(RunError) + Send + 'static) -> (FileWriter, JoinHandle<()>) {
         let (sender, receiver) = mpsc::sync_channel(WAITING);
         let thread = std::thread::Builder::new()
-            .name("scribe".to_owned())
+            .name("files".to_owned())
             .stack_size(128 * 1024)
             .spawn(move || {
                 if let Err(error) = write_all(&receiver) {

@@ -50,10 +50,10 @@ impl Socket {
         let _ = std::fs::remove_file(&path);
         let listener = through(&path, UnixListener::bind).map_err(RunError::io("listen on", &path))?;
         let (listener, closing) = (Arc::new(listener), Arc::new(AtomicBool::new(false)));
-        let file_workspace = Arc::new(OrderHandler { run: folder.id.clone(), control, activities, processes });
+        let handler = Arc::new(OrderHandler { run: folder.id.clone(), control, activities, processes });
         let thread = {
             let (listener, closing) = (Arc::clone(&listener), Arc::clone(&closing));
-            let accept = move || Clients::new(file_workspace).accept(&listener, &closing);
+            let accept = move || Clients::new(handler).accept(&listener, &closing);
             thread("control", accept).map_err(RunError::io("listen on", &path))?
         };
         Ok(Socket { path, listener, closing, thread: Some(thread) })
@@ -80,7 +80,7 @@ fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHa
 
 /// Those who are connected.
 struct Clients {
-    file_workspace: Arc<OrderHandler>,
+    handler: Arc<OrderHandler>,
     /// In the order in which they came.
     open: Vec<Client>,
     /// What each of them holds while it is served; of use only in that it goes.
@@ -97,9 +97,9 @@ struct Client {
 }
 
 impl Clients {
-    fn new(file_workspace: Arc<OrderHandler>) -> Clients {
+    fn new(handler: Arc<OrderHandler>) -> Clients {
         let (serving, served) = mpsc::channel();
-        Clients { file_workspace, open: Vec::new(), serving, served }
+        Clients { handler, open: Vec::new(), serving, served }
     }
 
     /// Accepts connections, until the socket closes.
@@ -142,10 +142,10 @@ impl Clients {
         let (stream, settled) = (Arc::new(stream), Arc::new(AtomicBool::new(false)));
         let thread = {
             let (stream, settled) = (Arc::clone(&stream), Arc::clone(&settled));
-            let (file_workspace, serving) = (Arc::clone(&self.file_workspace), self.serving.clone());
+            let (handler, serving) = (Arc::clone(&self.handler), self.serving.clone());
             let serve = move || {
                 // A client that goes away early reads no error.
-                let _ = file_workspace.serve(&stream, &settled);
+                let _ = handler.serve(&stream, &settled);
                 let _ = stream.shutdown(Shutdown::Both);
                 drop(serving);
             };
@@ -262,13 +262,13 @@ mod tests {
 
     #[test]
     fn of_too_many_clients_the_one_goes_that_has_waited_longest_without_an_order() {
-        let file_workspace = OrderHandler {
+        let handler = OrderHandler {
             run: "run-1".to_owned(),
             control: Control::new(),
             activities: Activities::default(),
             processes: Processes::new("run-1"),
         };
-        let mut clients = Clients::new(Arc::new(file_workspace));
+        let mut clients = Clients::new(Arc::new(handler));
         let mut others = Vec::new();
         for _ in 0..CLIENTS {
             assert!(clients.has_room());
