@@ -132,6 +132,25 @@ fn a_command_that_cannot_be_started_has_an_exit_code_and_says_why() {
 }
 
 #[test]
+fn what_may_be_the_end_of_a_longer_value_is_not_taken_and_a_list_of_items_has_no_exit_code() {
+    let project = Project::new();
+    let spec = r#"pipeline p {
+    task number { run printf 123456789; output int max="3B" }
+    task told { depends-on number when=failure; value "{{ error.number }}" }
+    task items { for-each "[1, 2]"; run "exit 3" }
+    task code { depends-on items when=failure; value "<<exit:items | default:\"none\">>" }
+    task some { for-each "[1, 2]"; run "exit 3"; output int default="[]" }
+    task sum { depends-on some when=always; value "{{ output.some | sum }}" }
+}
+"#;
+    fs::write(project.root().join("spec.kdl"), spec).expect("a spec can be written");
+    assert_eq!(project.swarmc(&["check", "spec.kdl"]).status.code(), Some(0));
+    project.swarmc(&["run", "spec.kdl"]);
+    assert!(project.output("told").contains("the output is longer than the 3 bytes of `output max=`, and was cut"));
+    assert_eq!((project.output("code").as_str(), project.output("sum").as_str()), ("none", "0"));
+}
+
+#[test]
 fn the_price_of_a_program_s_tokens_is_shown_and_counted() {
     let place = Place::new(
         r#"

@@ -9,7 +9,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Body, Model, Pipeline, Read, Step, TemplateText};
 use crate::source::Span;
 use crate::suggest::did_you_mean;
-use crate::template::{Root, same_name};
+use crate::template::{self, Part, Root, Statement, Template, same_name};
 use crate::types::{Checker, Env, Kind, Lack, Limits, Type, Types, Unfit, Use, Wanted};
 
 /// The codes that the check reports.
@@ -25,8 +25,12 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
             diagnostics.set_home(Some(step.ast.name.span));
             let env = &known.step_env(&whole, index, &step.inputs);
             let place = Place { pipeline, step, env, params: &model.spec.params };
+            if step.ast.for_each.is_some() {
+                check_list_default(&typing.types, step, diagnostics);
+            }
             if let (Some(kind), Some(written)) = (&step.declared, &step.ast.output.kind) {
-                if let Some(default) = &step.ast.output.default {
+                check_limit(&typing.types, step, kind, written, diagnostics);
+                if let Some(default) = step.ast.output.default.as_ref().filter(|_| step.ast.for_each.is_none()) {
                     check_default(&typing.types, kind, written.span, &default.value, default.span, diagnostics);
                 }
                 check_computed(&place, kind, written, diagnostics);
@@ -64,6 +68,39 @@ fn check_default(types: &Types, kind: &Type, declared: Span, text: &str, span: S
             .label(span, wrong)
             .label(declared, "the type")
             .help("mend the default, or the type");
+        diagnostics.push(diagnostic);
+    }
+}
+
+/// The default of a `for-each` stands for the outputs of all items.
+fn check_list_default(types: &Types, step: &Step<'_>, diagnostics: &mut Diagnostics) {
+    let Some(default) = &step.ast.output.default else { return };
+    let kind = Type::list(step.declared.clone().unwrap_or(Type::STRING));
+    if let Some(wrong) = types.describe_misfit(&kind, &Limits::default(), &default.value, "it") {
+        let message = format!("the default of a `for-each` stands for its list, `{kind}`: {wrong}");
+        let diagnostic = Diagnostic::new(Code::WrongValue, message)
+            .label(default.span, wrong)
+            .help("write a list, `default=\"[]\"`; of items that fail, `for-each … join=settled` leaves out those");
+        diagnostics.push(diagnostic);
+    }
+}
+
+/// `output … max=` against the values that the type has: each of them must fit.
+fn check_limit(types: &Types, step: &Step<'_>, kind: &Type, written: &TypeExpr, diagnostics: &mut Diagnostics) {
+    let max = step.ast.output.max;
+    // As compact JSON, which is what is kept.
+    let longest = match types.underlying_kind(&kind.kind) {
+        Kind::Bool => Some("false".to_owned()),
+        Kind::Enum(words) => words.words.iter().max_by_key(|word| word.len()).map(|word| format!("\"{word}\"")),
+        Kind::List(_) => Some("[]".to_owned()),
+        Kind::Map(_) | Kind::Record(_) => Some("{}".to_owned()),
+        _ => None,
+    };
+    if let Some(value) = longest.filter(|value| step.ast.output.limited && value.len() as u64 > max) {
+        let message = format!("`{}` keeps {max} bytes, and the value `{value}` has {}", step.name(), value.len());
+        let diagnostic = Diagnostic::new(Code::WrongValue, message)
+            .label(written.span, format!("`{kind}`"))
+            .help(format!("write `max=\"{}B\"` or more, or leave `max=` out", value.len()));
         diagnostics.push(diagnostic);
     }
 }
@@ -251,10 +288,35 @@ fn find_misfit(place: &Place<'_>, wanted: Wanted<'_>, prose: &TemplateText) -> O
     }
 }
 
-/// The step of this name, or behind the port of this name, if a program or an agent writes its text.
+/// The step of this name, or behind the port of this name, if a program or an agent writes its text; a `value` that hands
+/// on the text of another step has the text of that.
 fn find_producer<'p>(place: &Place<'p>, name: &str) -> Option<&'p Step<'p>> {
+    let steps = &place.pipeline.steps;
+    let find = |name: &str| steps.iter().find(|step| same_name(step.name(), name));
     let port = place.step.inputs.iter().find(|(port, _)| same_name(port, name)).map(|(_, step)| *step);
-    let mut steps = place.pipeline.steps.iter();
-    let step = steps.find(|step| same_name(step.name(), name)).or_else(|| place.pipeline.steps.get(port?))?;
-    step.kind().is_some_and(swarmc_plan::StepKind::takes_turn).then_some(step)
+    let mut step = find(name).or_else(|| steps.get(port?))?;
+    // Steps that hand on to each other in a circle are reported elsewhere.
+    for _ in 0..steps.len() {
+        match &step.body {
+            Body::Value(prose) if step.ast.output.kind.is_none() => step = find(handed_on(&prose.template)?)?,
+            _ => break,
+        }
+    }
+    let writes_text = step.kind().is_some_and(swarmc_plan::StepKind::takes_turn) && step.ast.output.kind.is_none();
+    writes_text.then_some(step)
+}
+
+/// The step whose output is all that there is of a text.
+fn handed_on(template: &Template) -> Option<&str> {
+    match (template.parts.as_slice(), template.logic.as_slice()) {
+        ([Part::Directive(directive)], _) if directive.filters.is_empty() && directive.fields.is_empty() => {
+            let name = directive.name.as_ref()?;
+            (directive.kind == template::Kind::Read(Root::Output)).then_some(name.value.as_str())
+        }
+        ([Part::Logic(_)], [Statement::Emit(expr)]) => {
+            let path = expr.as_path().filter(|path| path.root == Root::Output && path.fields().is_empty())?;
+            path.name()
+        }
+        _ => None,
+    }
 }

@@ -44,6 +44,9 @@ pub(super) fn lower_step(element: &Element, text: &str, diagnostics: &mut Diagno
     if !matches!(body, Some(ast::Body::Prompt(_)) | None) {
         without_prompt(element, diagnostics);
     }
+    if let Some(ast::Body::Call { pipeline, .. }) = &body {
+        without_attempt(element, &pipeline.value, diagnostics);
+    }
     if let Some(pool) = element.property("pool") {
         without_process(element, pool, body.as_ref(), diagnostics);
     }
@@ -192,6 +195,29 @@ fn without_prompt(element: &Element, diagnostics: &mut Diagnostics) {
     }
 }
 
+/// Reports what belongs to an attempt in a task that calls `pipeline`: its steps have attempts, and it has none.
+fn without_attempt(element: &Element, pipeline: &str, diagnostics: &mut Diagnostics) {
+    let mut report = |name: &str, span: Span, help: String| {
+        let message = format!("a task that calls a pipeline takes no `{name}`");
+        let diagnostic =
+            Diagnostic::new(Code::MisplacedNode, message).label(span, "belongs to the steps of that").help(help);
+        diagnostics.push(diagnostic);
+    };
+    for check in element.children("check") {
+        let help = format!("write it in a task of `{pipeline}`, or in one behind the call: `task … {{ run … }}`");
+        report("check", check.name.span, help);
+    }
+    if let Some(timeout) = element.child("timeout") {
+        let help = format!("write it in the tasks of `{pipeline}`, or as `budget time=\"…\"` in that pipeline");
+        report("timeout", timeout.name.span, help);
+    }
+    let typed = element.child("output").filter(|output| output.argument(0).is_some() || !output.children.is_empty());
+    if let Some(output) = typed {
+        let help = format!("give the type to the task whose output is the `result` of `{pipeline}`");
+        report("output TYPE", output.name.span, help);
+    }
+}
+
 /// Reports a pool of a task that starts no process of its own.
 fn without_process(element: &Element, pool: &Datum, body: Option<&ast::Body>, diagnostics: &mut Diagnostics) {
     if body.is_none_or(|body| body.kind().takes_slot().is_some()) || element.child("check").is_some() {
@@ -234,8 +260,11 @@ fn lower_output(
         (None, record) => record,
     };
     let default = node.and_then(|node| node.property("default"));
+    let stands_for_list = element.child("for-each").is_some();
     if let Some(default) = default {
         match (&kind, body) {
+            // It stands for the outputs of all items.
+            _ if stands_for_list => {}
             (Some(kind), _) => typed_default(kind, default, diagnostics),
             (None, Some(ast::Body::Fields(fields))) => body::record_default(fields, default, diagnostics),
             (None, _) if default.form != Form::Text => {
@@ -250,8 +279,8 @@ fn lower_output(
         }
     }
     let plain = |default: &Datum| match &kind {
-        Some(kind) => literal_text(kind, default),
-        None => default.text.as_str().to_owned(),
+        Some(kind) if !stands_for_list => literal_text(kind, default),
+        _ => default.text.as_str().to_owned(),
     };
     let default = default.map(|default| Spanned { value: plain(default), span: default.span });
     ast::Output {

@@ -180,16 +180,18 @@ impl Types {
         }
     }
 
-    /// What of a value of the type `given` may be missing where `wanted` needs it; none where nothing may.
-    pub(crate) fn describe_lacking_part(&self, wanted: &Type, given: &Type) -> Option<String> {
-        self.find_lacking_part(wanted, given, "it", DEEPEST, &mut Compared::new())
+    /// What part of a value of the type `given` does not fit where `wanted` needs it: it may be missing, or, where a spec
+    /// `declares` the type, it is declared as any text or number. None where all fit.
+    pub(crate) fn describe_part_misfit(&self, wanted: &Type, given: &Type, declares: bool) -> Option<String> {
+        self.find_part_misfit(wanted, given, "it", declares, DEEPEST, &mut Compared::new())
     }
 
-    fn find_lacking_part(
+    fn find_part_misfit(
         &self,
         wanted: &Type,
         given: &Type,
         place: &str,
+        declares: bool,
         depth: usize,
         compared: &mut Compared,
     ) -> Option<String> {
@@ -200,7 +202,8 @@ impl Types {
             |wanted: &Type, given: &Type, place: &str| match wanted.lack == Lack::NEVER && given.lack != Lack::NEVER {
                 true if given.lack.has(Lack::ABSENT) => Some(format!("{place} may be missing")),
                 true => Some(format!("{place} may be `null`")),
-                false => self.find_lacking_part(wanted, given, place, depth - 1, compared),
+                false if declares && self.says_too_little(wanted, given) => Some(format!("{place} is `{given}`")),
+                false => self.find_part_misfit(wanted, given, place, declares, depth - 1, compared),
             };
         match (self.underlying_kind(&wanted.kind), self.underlying_kind(&given.kind)) {
             (Kind::List(wanted), given) => part(wanted, &given.item_type()?, &describe_part(place, "[…]")),
@@ -210,6 +213,18 @@ impl Types {
                 part(&field.kind, &given.kind, &describe_part(place, &field.name))
             }),
             _ => None,
+        }
+    }
+
+    /// Whether `given` is declared as any text or number, and `wanted` takes some alone.
+    fn says_too_little(&self, wanted: &Type, given: &Type) -> bool {
+        match (self.underlying_kind(&wanted.kind), self.underlying_kind(&given.kind)) {
+            (Kind::Int, Kind::Float) => true,
+            (Kind::Int | Kind::Float | Kind::Bool | Kind::List(_) | Kind::Map(_) | Kind::Record(_), given) => {
+                given.is_text() && *given != Kind::Text
+            }
+            (Kind::Enum(_), Kind::String | Kind::File | Kind::Dir) => true,
+            _ => false,
         }
     }
 }

@@ -161,14 +161,17 @@ impl Checker<'_> {
     fn check_directive(&mut self, wanted: Wanted<'_>, directive: &Directive) -> Option<Unfit> {
         // Ahead of the filters: it reports what is wrong with the fields.
         let given = self.infer_directive(directive);
-        if !directive.filters.is_empty() {
-            let default = directive.filters.iter().find_map(|filter| match &filter.value {
-                swarmc_plan::Filter::Default(text) => Some((text, &filter.range)),
-                _ => None,
-            });
-            let (text, place) = default?;
-            let said = self.env.whole.types.describe_misfit(wanted.kind, wanted.limits, text, "its default")?;
-            return Some(Unfit::new(place, said));
+        for filter in &directive.filters {
+            if let swarmc_plan::Filter::Default(text) = &filter.value
+                && let Some(said) =
+                    self.env.whole.types.describe_misfit(wanted.kind, wanted.limits, text, "its default")
+            {
+                return Some(Unfit::new(&filter.range, said));
+            }
+        }
+        // What another filter leaves of a text is known when it is there.
+        if directive.filters.iter().any(|filter| !matches!(filter.value, swarmc_plan::Filter::Default(_))) {
+            return None;
         }
         let origin = match directive.kind {
             crate::template::Kind::Read(root) => {
@@ -295,6 +298,7 @@ impl Checker<'_> {
             return None;
         }
         let inner = types.underlying_kind(&given.kind);
+        let declares = origin.as_ref().is_some_and(Origin::is_declared);
         let is_typed = !is_plain(resolved) && !matches!(resolved, Kind::Any | Kind::None);
         if matches!(inner, Kind::Text) {
             let origin = origin.filter(|origin| origin.whole && is_typed && origin.is_output())?;
@@ -312,7 +316,7 @@ impl Checker<'_> {
             return None;
         }
         let said = match types.is_assignable(wanted.kind, given) {
-            true => types.describe_lacking_part(wanted.kind, given)?,
+            true => types.describe_part_misfit(wanted.kind, given, declares)?,
             false => format!("it is `{given}`"),
         };
         Some(Unfit::new(range, said))

@@ -56,7 +56,8 @@ impl Values for View<'_> {
         reading.exit.or_else(|| {
             // What fails before it begins, by its texts or its `when`, has no process.
             let mut steps = self.evaluator.pipeline(self.state, self.frame).all_steps();
-            let mut has_process = || steps.any(|known| known.name == step && known.body.kind().takes_turn());
+            let mut has_process =
+                || steps.any(|known| known.name == step && known.for_each.is_none() && known.body.kind().takes_turn());
             (reading.status == Some(Status::Failed) && has_process()).then_some(NOT_STARTED)
         })
     }

@@ -330,8 +330,8 @@ fn command_ended(job: &Job, answer: Answer) -> Ended {
     let output = without_newline(decode_text(captured.clone().unwrap_or_default(), job.max_output));
     let mut ended = Ended { outcome, output: Some(output), captured, logs: false };
     if let (Some(shape), None, Some(output)) = (&job.shape, &ended.outcome.failure, &ended.output) {
-        let printed = serde_json::Value::from(output.as_str());
-        match turn::read_value(|| shape.parse_computed(printed), is_cut, job.max_output) {
+        let read = |printed: &str| shape.parse_computed(printed.into());
+        match turn::repair::read_value(output, read, is_cut, job.max_output) {
             Ok(value) => {
                 ended.captured = Some(value.clone().into_bytes());
                 ended.output = Some(value);

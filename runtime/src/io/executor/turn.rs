@@ -3,7 +3,7 @@
 //!
 //! Invariant: every turn's prompt is in the run folder before the turn begins.
 
-mod repair;
+pub(super) mod repair;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -449,26 +449,6 @@ impl Turn {
         let output = failure.is_none().then(|| said.clone());
         let outcome = Outcome { failure, exit, stderr, usage, session, ..Outcome::default() };
         Turn { ended: Ended { output, captured, outcome, logs: false }, said: whole.unwrap_or(said), is_cut, refused }
-    }
-}
-
-/// The value that `read` finds in a text, or what is wrong with that. `is_cut` says that the beginning of the text was
-/// dropped.
-pub(super) fn read_value(
-    read: impl FnOnce() -> Result<String, Vec<String>>,
-    is_cut: bool,
-    max_output: usize,
-) -> Result<String, Vec<String>> {
-    match read() {
-        Ok(value) if value.len() > max_output => {
-            let bytes = value.len();
-            Err(vec![format!("the value has {bytes} bytes, more than the {max_output} of `output max=`")])
-        }
-        Ok(value) => Ok(value),
-        Err(_) if is_cut => {
-            Err(vec![format!("the output is longer than the {max_output} bytes of `output max=`, and was cut")])
-        }
-        Err(violations) => Err(violations),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::super::attempt::{Ended, Place};
 use super::super::{Session, Transport};
-use super::{Conversation, Turn, read_value};
+use super::{Conversation, Turn};
 use crate::types::answer::{
     OutputValidator, render_refusal_message, render_refusal_prompt, render_repair_message, render_repair_prompt,
 };
@@ -34,7 +34,8 @@ impl Conversation<'_> {
             if turn.ended.outcome.failure.is_some() {
                 return Ok(turn);
             }
-            let violations = match read_value(|| shape.parse_answer(&turn.said), turn.is_cut, self.job.max_output) {
+            let read = |said: &str| shape.parse_answer(said);
+            let violations = match read_value(&turn.said, read, turn.is_cut, self.job.max_output) {
                 Ok(value) => {
                     turn.ended.captured = Some(value.clone().into_bytes());
                     turn.ended.output = Some(value);
@@ -110,5 +111,29 @@ impl Conversation<'_> {
             }
         }
         Ok(ended)
+    }
+}
+
+/// The value that `read` finds in a text, or what is wrong with that. `is_cut` says that the beginning of the text was
+/// dropped.
+pub(in crate::io::executor) fn read_value(
+    text: &str,
+    read: impl FnOnce(&str) -> Result<String, Vec<String>>,
+    is_cut: bool,
+    max_output: usize,
+) -> Result<String, Vec<String>> {
+    // What stands at the beginning of a text that was cut may be the end of a longer word or number.
+    let is_scalar = |value: &str| value.parse::<f64>().is_ok() || value.parse::<bool>().is_ok();
+    let may_be_cut = |value: &str| is_cut && text.trim_end() == value && is_scalar(value);
+    match read(text) {
+        Ok(value) if value.len() > max_output => {
+            let bytes = value.len();
+            Err(vec![format!("the value has {bytes} bytes, more than the {max_output} of `output max=`")])
+        }
+        Ok(value) if !may_be_cut(&value) => Ok(value),
+        Err(violations) if !is_cut => Err(violations),
+        Ok(_) | Err(_) => {
+            Err(vec![format!("the output is longer than the {max_output} bytes of `output max=`, and was cut")])
+        }
     }
 }
