@@ -1,17 +1,27 @@
-//! SW304: a loop without a limit, and an `until` of a pipeline that has one round.
+//! SW304: a loop without a limit, an `until` of a pipeline that has one round, and one that waits for a later round than
+//! there is.
+
+use swarmc_plan as plan;
 
 use crate::ast;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::Pipeline;
+use crate::model::{Body, Condition, Pipeline};
 use crate::source::Span;
+use crate::template::{Comparison, Const, Expr, ExprKind, Root};
 
 /// The rounds that the fix offers.
 const OFFERED: u32 = 5;
 
 pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
     check_until(pipeline, diagnostics);
+    if pipeline.ast.rounds.is_some() {
+        check_rounds(&pipeline.until, pipeline.ast.iterations, pipeline.ast.exhausted, diagnostics);
+    }
     for step in &pipeline.steps {
+        if let Body::Loop { body: ast::Loop { max: Some(max), exhausted, .. }, until, .. } = &step.body {
+            check_rounds(until, max.value, *exhausted, diagnostics);
+        }
         let Some(ast::Body::Loop(ast::Loop { max: None, steps, .. })) = &step.ast.body else { continue };
         let name = &step.ast.name;
         // One that could not be read has been reported.
@@ -51,4 +61,46 @@ fn check_until(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
                 format!("; iterations {OFFERED}"),
             ),
     );
+}
+
+/// Where none of the conditions holds in any of so many rounds, the loop fails after the last one.
+fn check_rounds(until: &[Condition], rounds: u32, exhausted: plan::Exhausted, diagnostics: &mut Diagnostics) {
+    let never = |condition: &Condition| {
+        condition.expression.tree.as_ref().is_some_and(|tree| (1..=rounds).all(|round| !may_hold(tree, round)))
+    };
+    let Some(first) = until.first().filter(|_| exhausted == plan::Exhausted::Fail && until.iter().all(never)) else {
+        return;
+    };
+    let message = format!("no `until` holds in {rounds} rounds");
+    diagnostics.push(
+        Diagnostic::new(Code::UnboundedLoop, message)
+            .label(first.text.outer_span(), "`iteration` counts the rounds from 1")
+            .help("compare with a round that there is, allow more rounds, or write `exhausted=success`"),
+    );
+}
+
+/// Whether a condition may hold in this round, by what it says of `iteration`.
+fn may_hold(condition: &Expr, round: u32) -> bool {
+    match &condition.kind {
+        ExprKind::And(terms) => terms.iter().all(|term| may_hold(term, round)),
+        ExprKind::Or(terms) => terms.iter().any(|term| may_hold(term, round)),
+        ExprKind::Compare { left, op, right } => {
+            let number = |expr: &Expr| match &expr.kind {
+                ExprKind::Const(Const::Int(number)) => Some(*number),
+                ExprKind::Path(path) if path.root == Root::Iteration => Some(i64::from(round)),
+                _ => None,
+            };
+            let (Some(left), Some(right)) = (number(left), number(right)) else { return true };
+            match op {
+                Comparison::Eq => left == right,
+                Comparison::Ne => left != right,
+                Comparison::Lt => left < right,
+                Comparison::Lte => left <= right,
+                Comparison::Gt => left > right,
+                Comparison::Gte => left >= right,
+                _ => true,
+            }
+        }
+        _ => true,
+    }
 }
