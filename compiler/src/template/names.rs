@@ -232,7 +232,7 @@ impl Root {
 
     /// Whether its values may have fields.
     pub(super) fn has_fields(self) -> bool {
-        matches!(self, Root::Output | Root::Previous | Root::Input | Root::Param | Root::Item)
+        matches!(self, Root::Output | Root::Previous | Root::Input | Root::Param | Root::Item | Root::Error)
     }
 
     /// Whether a text may use the word for a name of its own, as in `{% for item in … %}`.

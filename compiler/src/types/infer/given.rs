@@ -57,8 +57,13 @@ impl Checker<'_> {
         let text = self.passage.text();
         match (template.parts.as_slice(), template.logic.as_slice()) {
             (parts, _) if parts.iter().all(|part| matches!(part, Part::Text(_))) => {
-                let said = self.env.whole.types.describe_misfit(wanted.kind, wanted.limits, text, "it")?;
-                Some(Unfit::new(&(0..text.len()), said))
+                let types = self.env.whole.types;
+                let said = types.describe_misfit(wanted.kind, wanted.limits, text, "it").or_else(|| {
+                    let is_int = wanted.any_as_text && *types.underlying_kind(&wanted.kind.kind) == Kind::Int;
+                    let is_too_large = is_int && text.trim().parse::<Number>().is_ok_and(|number| !number.is_i64());
+                    is_too_large.then(|| "it is larger than the 64 bits of an `int`".to_owned())
+                });
+                Some(Unfit::new(&(0..text.len()), said?))
             }
             ([Part::Directive(directive)], _) => self.check_directive(wanted, directive),
             ([Part::Logic(_)], [Statement::Emit(expr)]) => self.check_expression(wanted, expr, "it"),
