@@ -6,7 +6,7 @@
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
-use swarmc_plan::{Body, Budget, OnFailure, Origin, Plan, Step};
+use swarmc_plan::{Body, Budget, OnFailure, Origin, Plan, Step, Swarm};
 
 use super::amount::{Amount, Cause};
 use super::meter::Meter;
@@ -229,7 +229,8 @@ fn check_agents(plan: &Plan, sources: &Sources, reported: &HashSet<&Origin>, dia
     let (mut bytes, mut tokens) = (Meter::new(&Bytes), Meter::new(&O200k));
     let is_root = is_root(plan);
     let steps: Vec<_> = plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps()).collect();
-    let asked: HashSet<&str> = steps.iter().flat_map(|step| list_agents(step)).collect();
+    let members = plan.swarms.iter().flat_map(list_players);
+    let asked: HashSet<&str> = steps.iter().flat_map(|step| list_agents(step)).chain(members).collect();
     let mut visits = 0;
     for agent in plan.agents.iter().filter(|agent| asked.contains(&*agent.name)) {
         let budget = agent.budget.as_ref().filter(|budget| !budget.at_most && !reported.contains(&budget.origin));
@@ -272,6 +273,14 @@ fn list_agents(step: &Step) -> impl Iterator<Item = &str> {
         _ => None,
     };
     prompt_body(step).map(|body| &*body.agent).into_iter().chain(fixer)
+}
+
+/// The agents that take turns in a swarm.
+fn list_players(swarm: &Swarm) -> impl Iterator<Item = &str> {
+    let lead = swarm.lead.iter().map(|lead| lead.agent.as_str());
+    let last = swarm.synthesize.iter().map(|it| it.agent.as_str());
+    let added = swarm.spawns.iter().flat_map(|spawns| &spawns.agents).map(String::as_str);
+    swarm.members.iter().map(|member| member.agent.as_str()).chain(lead).chain(last).chain(added)
 }
 
 /// Turns that alone can take more tokens than the budget of their agent allows, and are then refused.

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use swarmc_plan::{Agent, Body, Budget, Likely, OnFailure, Pipeline, Plan, PromptBody, Step, Swarm};
+use swarmc_plan::{Agent, Body, Budget, Likely, Member, OnFailure, Pipeline, Plan, PromptBody, Step, Swarm};
 
 use super::amount::{Amount, Cause, Times};
 use super::exclusive;
@@ -118,7 +118,7 @@ impl<'p> Sums<'p> {
         Sums::count(plan, estimate, meter, None)
     }
 
-    /// What the prompts of tasks use that ask this agent, and nothing else.
+    /// What the turns of this agent use, and nothing else.
     pub(crate) fn from_agent(plan: &'p Plan, agent: &'p str, meter: &mut Meter<'_>) -> Sums<'p> {
         Sums::count(plan, Estimate::Usual, meter, Some(agent))
     }
@@ -127,7 +127,7 @@ impl<'p> Sums<'p> {
         let sums = Sums { pipelines: HashMap::new(), swarms: HashMap::new(), steps: Vec::new() };
         let mut counter = Counter { plan, estimate, only, types: Types::new(&plan.types), meter, sums };
         // Ahead of the pipelines, whose steps look up what their swarms use.
-        for swarm in plan.swarms.iter().filter(|_| only.is_none()) {
+        for swarm in &plan.swarms {
             let totals = counter.count_swarm(swarm);
             counter.sums.swarms.insert(&swarm.name, totals);
         }
@@ -303,7 +303,6 @@ impl<'p> Counter<'p, '_, '_> {
     fn count_attempt(&mut self, scope: &Scope<'p>, step: &'p Step) -> Totals<'p> {
         match &step.body {
             Body::Prompt(body) if !self.counts_agent(&body.agent) => Totals::default(),
-            Body::Swarm(_) if self.only.is_some() => Totals::default(),
             Body::Prompt(body) => self.count_prompt(scope, step, body),
             Body::Run(_) => Totals { launches: Amount::at_most(1), ..Totals::default() },
             Body::Value(_) | Body::Fields(_) | Body::Stop { .. } => Totals::default(),
@@ -435,13 +434,23 @@ impl<'p> Counter<'p, '_, '_> {
         }
     }
 
-    /// Every agent takes all its turns, each repeated as often as it may be.
+    /// Every agent that is counted takes all its turns, each repeated as often as it may be.
     fn count_swarm(&mut self, swarm: &'p Swarm) -> Totals<'p> {
         let limits = &swarm.limits;
-        let members: u64 = swarm.members.iter().map(|member| u64::from(member.count)).sum();
-        let lead = u64::from(swarm.lead.is_some());
+        let lead_agent = swarm.lead.as_ref().map(|lead| lead.agent.as_str());
+        let counts = |agent: Option<&str>| agent.is_some_and(|agent| self.counts_agent(agent));
+        let (own, others): (Vec<&Member>, Vec<&Member>) =
+            swarm.members.iter().partition(|member| counts(Some(&member.agent)));
+        let count = |members: &[&Member]| members.iter().map(|member| u64::from(member.count)).sum::<u64>();
+        let members = count(&own);
+        let lead = u64::from(counts(lead_agent));
+        // Those that take up places which no other member can have.
+        let others = count(&others) + u64::from(lead_agent.is_some()) - lead;
         let is_coordinated = swarm.lead.as_ref().is_some_and(|lead| lead.coordinator);
-        let spawns = swarm.spawns.as_ref().filter(|_| is_coordinated);
+        let spawns = swarm
+            .spawns
+            .as_ref()
+            .filter(|spawns| is_coordinated && spawns.agents.iter().any(|agent| self.counts_agent(agent)));
         let (agents, iterations) = match self.estimate {
             Estimate::Likely => (members.saturating_add(lead), limits.iterations.min(Likely::TURNS)),
             // Only the coordinator adds agents, and only so many.
@@ -449,7 +458,12 @@ impl<'p> Counter<'p, '_, '_> {
                 let spawned = spawns.map_or(0, |spawns| u64::from(spawns.max));
                 (members.saturating_add(lead).saturating_add(spawned), limits.iterations)
             }
-            _ => (u64::from(limits.agents).max(members.saturating_add(lead)), limits.iterations),
+            // A member adds others of its own agent.
+            _ if members + lead == 0 => (0, limits.iterations),
+            _ => {
+                let places = u64::from(limits.agents).saturating_sub(others);
+                (places.max(members.saturating_add(lead)), limits.iterations)
+            }
         };
         let estimate = self.estimate;
         let tries = |limit: &swarmc_plan::TurnLimit| estimate.repeat(u64::from(limit.retries) + 1);
@@ -458,11 +472,11 @@ impl<'p> Counter<'p, '_, '_> {
         // Those that are asked for come after those that ask. With its coordinator, a swarm ends.
         let waves = if swarm.spawn.per_agent > 0 && !is_coordinated { agents } else { 1 };
         let mut time = Amount::at_most(limits.timeout_ms).times(waves);
-        if swarm.decompose.is_some() {
+        if swarm.decompose.is_some() && counts(lead_agent) {
             turns = turns.plus(Amount::at_most(tries(&swarm.timeouts.decompose)));
             time = time.plus(Amount::at_most(timed(&swarm.timeouts.decompose)));
         }
-        if swarm.synthesize.is_some() {
+        if swarm.synthesize.as_ref().is_some_and(|it| self.counts_agent(&it.agent)) {
             turns = turns.plus(Amount::at_most(tries(&swarm.timeouts.synthesize)));
             time = time.plus(Amount::at_most(timed(&swarm.timeouts.synthesize)));
         }
@@ -480,7 +494,8 @@ impl<'p> Counter<'p, '_, '_> {
             .chain(swarm.synthesize.as_ref().map(|it| it.agent.as_str()))
             .chain(spawns.iter().flat_map(|spawns| &spawns.agents).map(String::as_str));
         let mut turn = Totals::default();
-        for agent in names.chain(others).filter_map(|name| self.plan.agent(name)) {
+        let counted = names.chain(others).filter(|name| self.counts_agent(name));
+        for agent in counted.filter_map(|name| self.plan.agent(name)) {
             let own = self.plan.provider(&agent.provider).map_or(Amount::ZERO, |provider| {
                 crate::tokens::prompt_overhead(provider)
                     .map_or(Amount::unbounded(Cause::Program(provider)), Amount::at_most)
