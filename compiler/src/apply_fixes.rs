@@ -173,6 +173,8 @@ fn apply_edits<'d>(compilation: &Compilation, fixes: impl Iterator<Item = &'d Fi
 
 #[cfg(test)]
 mod certain;
+#[cfg(test)]
+mod guesses;
 
 #[cfg(test)]
 mod tests {

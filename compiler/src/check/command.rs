@@ -3,12 +3,17 @@
 //! Data never becomes an argument, a shell word or a path. Only what reads the run is reported: `{{.Names}}` of another
 //! tool's templates, `<<EOF` and `<<` are what they are.
 
+mod usage;
+
 use std::ops::Range;
 
+use self::usage::{Place, Usage};
+use super::shell_words;
 use crate::ast::{Body, Line, Step, Variable};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics, Edit, Fix};
 use crate::model::{Model, Pipeline};
+use crate::source::Span;
 use crate::syntax::{Text, quote_text};
 use crate::template;
 
@@ -23,15 +28,15 @@ fn check_pipeline(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
     for step in pipeline.ast.steps.iter() {
         match &step.body {
             Some(Body::Run(line)) => check_line("run", line, Some(step), diagnostics),
-            Some(Body::Script(path)) => check_text("run file=", path, None, diagnostics),
+            Some(Body::Script(path)) => check_text("run file=", path, diagnostics),
             _ => {}
         }
         step.checks.iter().for_each(|line| check_line("check", line, Some(step), diagnostics));
-        step.reads.iter().for_each(|path| check_text("reads", path, None, diagnostics));
-        step.writes.iter().for_each(|path| check_text("writes", path, None, diagnostics));
+        step.reads.iter().for_each(|path| check_text("reads", path, diagnostics));
+        step.writes.iter().for_each(|path| check_text("writes", path, diagnostics));
     }
     if let Some(path) = &pipeline.ast.working_dir {
-        check_text("working-dir", path, None, diagnostics);
+        check_text("working-dir", path, diagnostics);
     }
 }
 
@@ -39,62 +44,150 @@ fn check_pipeline(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
 fn check_providers(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     for provider in &model.spec.providers {
         provider.exec.iter().for_each(|line| check_line("exec", line, None, diagnostics));
-        provider.args.iter().for_each(|word| check_text("args", word, None, diagnostics));
+        provider.args.iter().for_each(|word| check_text("args", word, diagnostics));
     }
 }
 
 fn check_line(node: &str, line: &Line, step: Option<&Step>, diagnostics: &mut Diagnostics) {
-    line.words.iter().for_each(|word| check_text(node, word, step.map(|step| (step, line)), diagnostics));
-}
-
-fn check_text(node: &str, text: &Text, step: Option<(&Step, &Line)>, diagnostics: &mut Diagnostics) {
-    let value = text.as_str();
-    for (range, word) in template::list_placeholders(value) {
-        let written = &value[range.clone()];
-        let diagnostic = Diagnostic::new(
-            Code::UntrustedToCommand,
-            format!("`{node}` is not a template, so the command would receive `{written}` unchanged"),
-        )
-        .label(text.span(range.clone()), format!("reads `{word}` into a command"));
-        diagnostics.push(match step {
-            Some((step, line)) => {
-                let quoted = quote_text(written);
-                let mut diagnostic = diagnostic.help(format!(
-                    "pass it on standard input, `stdin {quoted}`, or in a variable, `env VALUE={quoted}`, which the command reads as \"$VALUE\""
-                ));
-                diagnostic.fix = fix_with_variable(step, line, text, &range);
-                diagnostic
-            }
-            None => diagnostic.help("write the text itself"),
-        });
+    let Some(step) = step else {
+        return line.words.iter().for_each(|word| check_text(node, word, diagnostics));
+    };
+    let counts = line.words.iter().map(|word| template::list_placeholders(word.as_str()).len());
+    // Few lines have any, and a line is put together from all its words.
+    if counts.sum::<usize>() == 0 {
+        return;
+    }
+    let shell = ShellLine::new(line);
+    let mut place = 0;
+    for (index, word) in line.words.iter().enumerate() {
+        for (range, kind) in template::list_placeholders(word.as_str()) {
+            let usage = shell.find_place(place).map_or(Usage::Argument, |place| place.usage);
+            let mut diagnostic = report_directive(node, word, &range, kind);
+            diagnostic = diagnostic.help(suggest_variable(&quote_text(&word.as_str()[range.clone()]), &usage));
+            diagnostic.fix = fix_with_variable(step, &shell, Spot { word: index, range, place });
+            diagnostics.push(diagnostic);
+            place += 1;
+        }
     }
 }
 
-/// Passes what stands at `range` of a word in a variable of the step. None where no shell would read it, or not as meant:
-/// between single quotes, or beside a variable that is called so already.
-fn fix_with_variable(step: &Step, line: &Line, text: &Text, range: &Range<usize>) -> Option<Fix> {
-    const NAME: &str = "VALUE";
+fn check_text(node: &str, text: &Text, diagnostics: &mut Diagnostics) {
+    for (range, kind) in template::list_placeholders(text.as_str()) {
+        diagnostics.push(report_directive(node, text, &range, kind).help("write the text itself"));
+    }
+}
+
+fn report_directive(node: &str, text: &Text, range: &Range<usize>, kind: &str) -> Diagnostic {
+    let written = &text.as_str()[range.clone()];
+    Diagnostic::new(
+        Code::UntrustedToCommand,
+        format!("`{node}` is not a template, so the command would receive `{written}` unchanged"),
+    )
+    .label(text.span(range.clone()), format!("reads `{kind}` into a command"))
+}
+
+/// How the command is given a value safely, where it uses it so.
+fn suggest_variable(quoted: &str, usage: &Usage) -> String {
+    match usage {
+        Usage::Argument => format!(
+            "pass it on standard input, `stdin {quoted}`, or in a variable, `env {NAME}={quoted}`, which the command reads as \"${NAME}\""
+        ),
+        Usage::Program => "the value would choose what runs: write the program itself".to_owned(),
+        Usage::Script(program) if program == "eval" => format!(
+            "`eval` would run the value: write the command without `eval`, and pass the value in a variable, `env {NAME}={quoted}`, which the command reads as \"${NAME}\""
+        ),
+        Usage::Script(program) => format!(
+            "`{program}` would run the value: pass it in a variable, `env {NAME}={quoted}`, which the script reads in double quotes, as in `sh -c 'echo \"${NAME}\"'`"
+        ),
+        Usage::Code(program) => format!(
+            "`{program}` would run the value: pass it in a variable, `env {NAME}={quoted}`, and read the variable `{NAME}` in the program"
+        ),
+    }
+}
+
+/// The variable in which a fix passes a value.
+const NAME: &str = "VALUE";
+
+/// A command as a line of a shell.
+struct ShellLine<'a> {
+    line: &'a Line,
+    text: String,
+    /// The places of its directives.
+    places: Vec<Range<usize>>,
+}
+
+/// A directive of a command: where it stands in which word, and which it is of all.
+struct Spot {
+    word: usize,
+    range: Range<usize>,
+    place: usize,
+}
+
+impl ShellLine<'_> {
+    fn new(line: &Line) -> ShellLine<'_> {
+        let text = match line.words.as_slice() {
+            [single] => single.as_str().to_owned(),
+            words => shell_words::write_line(words),
+        };
+        let places = template::list_placeholders(&text).into_iter().map(|(range, _)| range).collect();
+        ShellLine { line, text, places }
+    }
+
+    fn find_place(&self, place: usize) -> Option<Place> {
+        Some(usage::find_place(&self.text, &self.places, self.places.get(place)?))
+    }
+}
+
+/// Passes a value in a variable of the step. None where no shell would read it, or not as meant: between single quotes,
+/// where the command would run it, or beside a variable that is called so already.
+fn fix_with_variable(step: &Step, shell: &ShellLine<'_>, spot: Spot) -> Option<Fix> {
     if step.env.iter().any(|variable| matches!(variable, Variable::Set(name, _) if name == NAME)) {
         return None;
     }
-    let (before, after) = (&text.as_str()[..range.start], &text.as_str()[range.end..]);
-    let written = quote_text(&text.as_str()[range.clone()]);
-    let command = match line.words.as_slice() {
-        [_] if before.contains('\'') => return None,
-        // Within double quotes the shell puts the value there as it is.
-        [_] if before.matches('"').count() % 2 == 1 => format!("{before}${NAME}{after}"),
-        [_] => format!("{before}\"${NAME}\"{after}"),
-        words => {
-            let word = |word: &Text| match std::ptr::eq(word, text) {
-                true => format!("\"{}${NAME}{}\"", escape_shell(before), escape_shell(after)),
-                false => quote_shell_word(word.as_str()),
-            };
-            words.iter().map(word).collect::<Vec<_>>().join(" ")
+    let (first, last) = (shell.line.words.first()?.outer_span(), shell.line.words.last()?.outer_span());
+    let word = &shell.line.words[spot.word];
+    let setting = format!("; env {NAME}={}", quote_text(&word.as_str()[spot.range.clone()]));
+    let edits = match shell.find_place(spot.place)? {
+        Place { usage: Usage::Argument, quoted: Some(quoted) } => {
+            let line = quote_text(&write_variable(&shell.text, shell.places.get(spot.place)?, quoted));
+            vec![Edit { span: first.to(last), text: format!("{line}{setting}") }]
         }
+        Place { usage: Usage::Script(_), .. } if is_shell_script(shell.line, spot.word) => {
+            let places: Vec<_> =
+                template::list_placeholders(word.as_str()).into_iter().map(|(range, _)| range).collect();
+            let inside = usage::find_place(word.as_str(), &places, &spot.range);
+            let Place { usage: Usage::Argument, quoted: Some(quoted) } = inside else { return None };
+            let script = quote_text(&write_variable(word.as_str(), &spot.range, quoted));
+            match spot.word + 1 == shell.line.words.len() {
+                true => vec![Edit { span: word.outer_span(), text: format!("{script}{setting}") }],
+                false => vec![
+                    Edit { span: word.outer_span(), text: script },
+                    Edit { span: Span { start: last.end, ..last }, text: setting },
+                ],
+            }
+        }
+        Place { .. } => return None,
     };
-    let all = line.words.first()?.outer_span().to(line.words.last()?.outer_span());
-    let text = format!("{}; env {NAME}={written}", quote_text(&command));
-    Some(Fix { title: format!("pass it as ${NAME}"), edits: vec![Edit { span: all, text }], certain: false })
+    Some(Fix { title: format!("pass it as ${NAME}"), edits, certain: false })
+}
+
+/// Whether a word is the script of `sh -c`, which gets the variables of the step: what `sudo` or `docker` starts may not.
+fn is_shell_script(line: &Line, word: usize) -> bool {
+    let Some([program, flags @ ..]) = line.words.get(..word) else { return false };
+    matches!(program.as_str().rsplit('/').next(), Some("sh" | "bash" | "dash" | "zsh" | "ksh"))
+        && flags.iter().all(|flag| flag.as_str().starts_with('-'))
+        && !shell_words::has_shell_words(&line.words)
+}
+
+/// A line with the variable in this place; between double quotes the shell puts the value there as it is.
+fn write_variable(line: &str, place: &Range<usize>, quoted: bool) -> String {
+    let (before, after) = (&line[..place.start], &line[place.end..]);
+    let continues = after.starts_with(|sign: char| sign.is_ascii_alphanumeric() || sign == '_');
+    match quoted {
+        true if continues => format!("{before}${{{NAME}}}{after}"),
+        true => format!("{before}${NAME}{after}"),
+        false => format!("{before}\"${NAME}\"{after}"),
+    }
 }
 
 /// A word as a shell reads it unchanged.
@@ -104,6 +197,18 @@ pub(super) fn quote_shell_word(word: &str) -> String {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', "'\\''")),
     }
+}
+
+/// A word with directives, between double quotes that a shell takes away.
+pub(super) fn quote_template_word(word: &str) -> String {
+    let mut written = String::from('"');
+    let mut end = 0;
+    for (range, _) in template::list_placeholders(word) {
+        written.push_str(&escape_shell(&word[end..range.start]));
+        written.push_str(&word[range.clone()]);
+        end = range.end;
+    }
+    written + &escape_shell(&word[end..]) + "\""
 }
 
 /// A text within the double quotes of a shell.

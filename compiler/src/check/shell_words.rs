@@ -10,8 +10,9 @@ use crate::emit::command::SHELL_WORDS;
 use crate::model::Model;
 use crate::source::Sources;
 use crate::syntax::{Text, quote_text};
+use crate::template;
 
-use super::command::quote_shell_word;
+use super::command::{quote_shell_word, quote_template_word};
 
 pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     for hook in &model.spec.hooks {
@@ -48,14 +49,14 @@ enum Shell {
 
 fn check_line(node: &str, line: &Line, sources: &Sources, diagnostics: &mut Diagnostics) {
     let ([first, .., last], words) = (line.words.as_slice(), &line.words) else { return };
-    let found: Vec<Option<Shell>> = (0..words.len()).map(|index| classify_word(words, index)).collect();
+    let found = classify_words(words);
     let Some(index) = found.iter().position(Option::is_some) else { return };
     // Where a word is more than it seems, it is said once.
     let (Some(shell), word) = (found[index], &words[index]) else { return };
     if diagnostics.has_report_at(word.outer_span()) {
         return;
     }
-    let shown = crate::template::clip_word(word.as_str());
+    let shown = template::clip_word(word.as_str());
     let (message, label) = match shell {
         Shell::Operator => {
             (format!("no shell reads this command, so `{shown}` is one of its words"), "an argument like any other")
@@ -81,8 +82,7 @@ fn check_line(node: &str, line: &Line, sources: &Sources, diagnostics: &mut Diag
     if !is_whole(node, words, sources) {
         return diagnostics.push(diagnostic.help(format!("write a line for a shell: `{node} \"…\"`")));
     }
-    let written: Vec<String> = words.iter().zip(&found).map(|(word, found)| as_shell(word, *found)).collect();
-    let line = quote_text(&written.join(" "));
+    let line = quote_text(&write_line(words));
     let as_it_stands = word.is_bare() && matches!(shell, Shell::Operator | Shell::Word);
     let help = match as_it_stands {
         true => format!("write a line for a shell, `{node} {line}`, or `\"{shown}\"` for the word itself"),
@@ -90,6 +90,21 @@ fn check_line(node: &str, line: &Line, sources: &Sources, diagnostics: &mut Diag
     };
     let title = "write a line for a shell";
     diagnostics.push(diagnostic.help(help).fix(title, first.outer_span().to(last.outer_span()), line));
+}
+
+/// The words of a command as a line for a shell.
+pub(super) fn write_line(words: &[Text]) -> String {
+    let written = words.iter().zip(classify_words(words)).map(|(word, found)| write_shell_word(word, found));
+    written.collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a word of a command is meant for a shell.
+pub(super) fn has_shell_words(words: &[Text]) -> bool {
+    classify_words(words).iter().any(Option::is_some)
+}
+
+fn classify_words(words: &[Text]) -> Vec<Option<Shell>> {
+    (0..words.len()).map(|index| classify_word(words, index)).collect()
 }
 
 /// Whether nothing but these words stands in the node: others have been reported, and are not here.
@@ -170,7 +185,7 @@ fn is_path_of_variable(text: &str) -> bool {
 }
 
 /// A word as the line for a shell has it.
-fn as_shell(word: &Text, found: Option<Shell>) -> String {
+fn write_shell_word(word: &Text, found: Option<Shell>) -> String {
     let text = word.as_str();
     match found {
         Some(Shell::Word) => match text.split_once('=') {
@@ -180,6 +195,8 @@ fn as_shell(word: &Text, found: Option<Shell>) -> String {
         Some(Shell::Expansion) if text.contains(['&', ';', '|', '<', '>', '(', ')', '"']) => text.to_owned(),
         Some(Shell::Expansion) if text.starts_with('$') => format!("\"{text}\""),
         Some(Shell::Operator | Shell::Expansion | Shell::Glob) => text.to_owned(),
+        // Between single quotes no variable could replace the directive.
+        None if !template::list_placeholders(text).is_empty() => quote_template_word(text),
         None => quote_shell_word(text),
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Word {
 pub(crate) struct Variable {
     pub name: String,
     pub range: Range<usize>,
+    /// Whether it stands between double quotes, where its value stays one word.
+    pub quoted: bool,
 }
 
 impl Simple {
@@ -281,7 +283,8 @@ impl Reader<'_> {
                 .find(['}', '\n'])
                 .map_or(self.text.len(), |end| (after + end + 1).min(self.text.len())),
         };
-        let variable = Variable { name: self.text[start..after].to_owned(), range: self.at..end };
+        let quoted = self.top_frame().quoted;
+        let variable = Variable { name: self.text[start..after].to_owned(), range: self.at..end, quoted };
         self.push(self.at..end);
         self.current_word().variables.push(variable);
         self.at = end;
