@@ -119,7 +119,8 @@ fn is_improvement(before: &Compilation, after: &Compilation, codes: impl Iterato
     };
     let mended = codes.map(layer).min().unwrap_or(0);
     let hidden = |code: Code| match mended {
-        0 => layer(code) > 0,
+        // A word that could not be read may be one for a shell.
+        0 => layer(code) > 0 || code == Code::UnquotedShell,
         1 => layer(code) == 2,
         _ => false,
     };

@@ -499,6 +499,9 @@ impl Parser<'_> {
         if told {
             return;
         }
+        if self.take_command_word(start) {
+            return;
+        }
         // The end is looked for on this line and in a bounded stretch, so that many brackets stay linear.
         let stretch = &self.text[start..self.text.floor_char_boundary(start + 400)];
         let stretch = &stretch[..super::chars::line_end(stretch, 0)];

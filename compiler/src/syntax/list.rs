@@ -1,7 +1,43 @@
-//! Reports `[a, b]`, the list of other notations.
+//! Reports `[a, b]`, the list of other notations, and brackets in the words of a command.
 
+use super::parse::Parser;
 use super::problem::Problem;
+use super::text::Text;
+use super::word::quote_text;
 use crate::source::Span;
+
+impl Parser<'_> {
+    /// Reports a bracket that begins a word of a command, and takes the word, as `[ab]*`, where it closes. False where it
+    /// stands in no command, or is a list.
+    pub(super) fn take_command_word(&mut self, start: usize) -> bool {
+        let line = self.text[..start].rsplit(['\n', ';', '{']).next().unwrap_or_default();
+        if !matches!(line.split_whitespace().next(), Some("run" | "check" | "exec")) {
+            return false;
+        }
+        let word = self.text[start..].split(|sign: char| sign.is_whitespace() || matches!(sign, ';' | '}'));
+        let word = word.into_iter().next().unwrap_or_default();
+        let span = self.span(start, start + word.len());
+        if word == "[" {
+            self.problems.add(|| {
+                Problem::new(span, "a bracket needs quotes where it is a word of a command", "not in quotes")
+                    .help("write `\"[\"` and `\"]\"`")
+            });
+            return true;
+        }
+        let is_plain = |sign: char| !matches!(sign, '"' | '\\' | ',' | '{' | '#');
+        if !word.contains(']') || !word.chars().all(is_plain) {
+            return false;
+        }
+        self.problems.add(|| {
+            let title = format!("write `{}`", quote_text(word));
+            Problem::new(span, format!("`{word}` has brackets, and so it needs quotes"), "not in quotes")
+                .help(title.clone())
+                .fix(title, span, quote_text(word))
+        });
+        self.push_made(Text::from_made(word.to_owned(), span));
+        true
+    }
+}
 
 /// The problem of a list in brackets; `inner` is what is between them, none where they do not close on their line.
 pub(super) fn describe_list(span: Span, inner: Option<&str>) -> Problem {

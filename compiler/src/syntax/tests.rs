@@ -226,6 +226,9 @@ fn habits_of_other_notations_are_told_once() {
         "`,`: values are separated by spaces, not by commas | remove the comma => a \"b\" c",
     );
     one("a [b, \"c\", 1]", "a b \"c\" n1", "`[b, \"c\", 1]`: a list is written without brackets and commas");
+    one("run b [cd]*", "run b \"[cd]*\"", "`[cd]*`: `[cd]*` has brackets, and so it needs quotes | write `\"[cd]*\"`");
+    one("run b [c, d]", "run b c d", "`[c, d]`: a list is written without brackets and commas");
+    one("run [ c ]", "run c", "`[`: a bracket needs quotes where it is a word of a command");
     let list = "`[\"b c\" \"d\"]`: a list is written as an expression, in quotes | write `\"['b c', 'd']\"` ~> \
                 for-each \"['b c', 'd']\"";
     one("for-each [\"b c\" \"d\"]", "for-each \"['b c', 'd']\"", list);
