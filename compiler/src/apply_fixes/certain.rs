@@ -62,10 +62,14 @@ const BROKEN: &[(&str, &str)] = &[
         "pipeline p {\n    loop polish {\n        task mend agent=writr { prompt \"Mend\"; output Verdict }\n        until \"output.mend.approvd\"\n    }\n}\n",
         "pipeline p {\n    loop polish max=5 {\n        task mend agent=writer { prompt \"Mend\"; output Verdict }\n        until \"output.mend.approved\"\n    }\n}\n",
     ),
+    (
+        "pipeline p { task a { call sub n=3 b=#true } }\npipeline sub { param n; param b; task a { run cat; stdin \"<<param:n>> <<param:b>>\" } }\n",
+        "pipeline p { task a { call sub n=\"3\" b=\"true\" } }\npipeline sub { param n; param b; task a { run cat; stdin \"<<param:n>> <<param:b>>\" } }\n",
+    ),
 ];
 
 #[test]
-fn ten_broken_specs_are_mended_completely() {
+fn broken_specs_are_mended_completely() {
     for (broken, right) in BROKEN {
         let (text, done) = fix_body(broken);
         // Not all of them use all that stands above.

@@ -42,6 +42,29 @@ fn values_reach_commands_in_a_variable() {
 }
 
 #[test]
+fn what_is_meant_is_written_as_it_is_meant() {
+    for (spec, right) in [
+        (
+            "param n int\npipeline p { task a { run cat; stdin \"<<param:n>>\" } }\n",
+            "param n type=int\npipeline p { task a { run cat; stdin \"<<param:n>>\" } }\n",
+        ),
+        (
+            "param n enum low high\npipeline p { task a { run cat; stdin \"<<param:n>>\" } }\n",
+            "param n type=\"enum low high\"\npipeline p { task a { run cat; stdin \"<<param:n>>\" } }\n",
+        ),
+        ("pipeline p { task a { run ls [ab]* } }\n", "pipeline p { task a { run \"ls [ab]*\" } }\n"),
+        (
+            "pipeline p { task a { run date; output int 5 } }\n",
+            "pipeline p { task a { run date; output int default=5 } }\n",
+        ),
+    ] {
+        let (text, done) = fix_body(spec);
+        assert_eq!(text, right);
+        assert!(done.compilation.plan.is_some(), "{text}");
+    }
+}
+
+#[test]
 fn values_that_a_command_would_run_are_left_alone() {
     for body in [
         r##"run "sh -c \"echo <<output:b>>\"""##,

@@ -83,7 +83,16 @@ pub(super) fn lower_datum(
                 form: Form::Bool,
             });
         }
-        (ValueKind::Bool(on), Kind::Scalar | Kind::Text | Kind::Template | Kind::Expression) => {
+        (ValueKind::Bool(on), Kind::Template) => {
+            let (written, text) = (format!("#{on}"), if *on { "true" } else { "false" });
+            let diagnostic = wrong(&format!("`{written}`"), Some(format!("write `\"{text}\"`")));
+            return Some(take_as_text(diagnostic, text, span, diagnostics));
+        }
+        (ValueKind::Number(number), Kind::Template) => {
+            let diagnostic = wrong("a number", Some(format!("write `\"{}\"`", number.as_str())));
+            return Some(take_as_text(diagnostic, number.as_str(), span, diagnostics));
+        }
+        (ValueKind::Bool(on), Kind::Scalar | Kind::Text | Kind::Expression) => {
             let quoted = format!("\"{on}\"");
             wrong(&format!("`#{on}`"), Some(format!("write `{quoted}`"))).unsafe_fix("put it in quotes", span, quoted)
         }
@@ -131,7 +140,7 @@ pub(super) fn lower_datum(
         (ValueKind::Number(number), _) => {
             let quoted = format!("\"{}\"", number.as_str());
             match kind {
-                Kind::Text | Kind::Template | Kind::Expression => {
+                Kind::Text | Kind::Expression => {
                     wrong("a number", Some(format!("write `{quoted}`"))).unsafe_fix("put it in quotes", span, quoted)
                 }
                 _ => wrong("a number", None),
@@ -139,12 +148,22 @@ pub(super) fn lower_datum(
         }
         (ValueKind::String(text), kind) => return lower_string(text.clone(), kind, span, place, diagnostics),
     };
-    // A literal of KDL 1 has been reported; here it is the word that was meant, or nothing.
+    push_wrong(diagnostic, span, diagnostics);
+    None
+}
+
+/// A literal of KDL 1 has been reported: it is the word that was meant, or nothing.
+fn push_wrong(diagnostic: Diagnostic, span: Span, diagnostics: &mut Diagnostics) {
     match diagnostics.has_report_at(span) {
         true => diagnostics.amend(Code::V1Literal, span, diagnostic),
         false => diagnostics.push(diagnostic),
     }
-    None
+}
+
+/// A value where a text stands, whose quotes alone are missing: it is reported, and given all the same.
+fn take_as_text(wrong: Diagnostic, text: &str, span: Span, diagnostics: &mut Diagnostics) -> Datum {
+    push_wrong(wrong.fix("put it in quotes", span, format!("\"{text}\"")), span, diagnostics);
+    Datum { span, text: Text::from_bare(text, span), number: 0, form: Form::Text }
 }
 
 /// A number in JSON, where it is finite and in the range of the kind.

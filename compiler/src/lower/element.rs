@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::datum::{Datum, Place, lower_datum};
 use super::unknown::{
-    opens_block, report_annotation, report_block, report_deprecated, report_duplicate, report_unknown, too_many,
-    unknown_property,
+    opens_block, report_annotation, report_block, report_default, report_deprecated, report_duplicate, report_unknown,
+    too_many, unknown_property,
 };
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -122,7 +122,11 @@ fn lower_element(node: &syntax::Node, schema: &'static Node, diagnostics: &mut D
                 let known = schema.arguments.get(position).or(schema.rest.as_ref());
                 match known {
                     Some(known) => {
-                        if let Some(datum) = lower_datum(&entry.value, known.kind, Place::Node(called), diagnostics) {
+                        if let Some(wrong) = report_default(entry, &arguments, schema, called) {
+                            diagnostics.push(wrong);
+                        } else if let Some(datum) =
+                            lower_datum(&entry.value, known.kind, Place::Node(called), diagnostics)
+                        {
                             arguments.push((position, datum));
                         }
                     }

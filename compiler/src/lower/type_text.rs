@@ -324,6 +324,12 @@ pub(super) fn is_qualified_type(name: &str) -> bool {
     }
 }
 
+/// Whether a word can be meant as a type, and not as a name: `int`, `list<string>?`, `Verdict`.
+pub(super) fn begins_type(word: &str) -> bool {
+    let name = word.split(['<', '?']).next().unwrap_or(word);
+    TYPES.iter().any(|known| known.word == name && name != "enum") || is_qualified_type(name)
+}
+
 fn is_path(word: &str) -> bool {
     matches!(word, "file" | "dir")
 }

@@ -1,6 +1,7 @@
 //! The messages about nodes and properties that do not belong where they stand.
 
 use super::datum::Datum;
+use super::type_text;
 use super::value::is_name;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Edit, Fix};
@@ -227,6 +228,14 @@ pub(super) fn too_many(
         diagnostic.fix = Some(Fix { title: "put it in braces".to_owned(), edits, certain: false });
         return diagnostic;
     }
+    if let Some(written) = write_type(surplus).filter(|_| takes_type(schema) && arguments.len() == 1) {
+        let title = format!("write `{written}`");
+        return diagnostic.help(format!("the type is a property: {title}")).unsafe_fix(
+            title,
+            first.span.to(last.span),
+            written,
+        );
+    }
     let words = || arguments.iter().map(|(_, word)| word.text.as_str());
     if let (Some(Kind::Name), [_]) = (schema.arguments.last().map(|argument| argument.kind), arguments) {
         let surplus: Option<Vec<&str>> = surplus.iter().map(|entry| bare_word(entry)).collect();
@@ -254,6 +263,20 @@ pub(super) fn too_many(
     }
 }
 
+fn takes_type(schema: &Node) -> bool {
+    schema.find_property("type").is_some_and(|property| matches!(property.kind, Kind::Type))
+}
+
+/// The property of the type that words behind a name are; none where they are no type.
+fn write_type(words: &[&syntax::Entry]) -> Option<String> {
+    let words: Option<Vec<&str>> = words.iter().map(|word| bare_word(word)).collect();
+    match words.as_deref()? {
+        [word] if type_text::begins_type(word) => Some(format!("type={word}")),
+        ["enum", words @ ..] => Some(format!("type=\"enum {}\"", words.join(" "))),
+        _ => None,
+    }
+}
+
 /// Whether a value is the sign that begins a text of several lines in YAML.
 pub(super) fn opens_block(entry: &syntax::Entry) -> bool {
     entry.name.is_none() && bare_word(entry).is_some_and(|word| matches!(word, "|" | "|-" | "|+" | ">" | ">-" | ">+"))
@@ -263,6 +286,36 @@ pub(super) fn report_block(node: &str, sign: Span) -> Diagnostic {
     Diagnostic::new(Code::Syntax, "a text of several lines is not written as in YAML")
         .label(sign, "begins a text in YAML")
         .help(format!("write `{node} \"\"\"`, then the lines, then `\"\"\"` on a line of its own"))
+}
+
+/// A number or a truth value behind a type, which has no words: what is meant is a default. None where it is no such one.
+pub(super) fn report_default(
+    entry: &syntax::Entry,
+    before: &[(usize, Datum)],
+    schema: &Node,
+    called: &str,
+) -> Option<Diagnostic> {
+    let written = match &entry.value.kind {
+        ValueKind::Number(number) => number.as_str().to_owned(),
+        ValueKind::Bool(on) => format!("#{on}"),
+        _ => return None,
+    };
+    let [(_, kind)] = before else { return None };
+    let kind = kind.text.as_str();
+    schema
+        .find_property("default")
+        .filter(|_| matches!(schema.arguments, [only] if matches!(only.kind, Kind::Type)))?;
+    if kind.starts_with("enum") {
+        return None;
+    }
+    let meant = format!("default={written}");
+    let message = format!("`{written}` stands behind the type `{kind}` of `{called}`, which takes no words");
+    Some(
+        Diagnostic::new(Code::WrongValue, message)
+            .label(entry.span, "no part of the type")
+            .help(format!("a default is written `{meant}`"))
+            .unsafe_fix(format!("write `{meant}`"), entry.span, meant),
+    )
 }
 
 /// A word without quotes.
