@@ -70,6 +70,12 @@ fn check_line(node: &str, line: &Line, sources: &Sources, diagnostics: &mut Diag
         Shell::Word => (format!("no shell reads this command, and `{shown}` is no program"), "a word of shells"),
     };
     let diagnostic = Diagnostic::new(Code::UnquotedShell, message).label(word.outer_span(), label);
+    if index == 0 && shell == Shell::Word && COMPOUND.contains(&word.as_str()) {
+        return diagnostics.push(diagnostic.help(format!(
+            "it begins a script: write all of it as one text, `{node} {}`",
+            quote_text(&write_script(words))
+        )));
+    }
     let lone = shell == Shell::Word && index == 0 && found.iter().flatten().count() == 1;
     if lone && !word.as_str().contains('=') {
         let all: Vec<&str> = words.iter().map(Text::as_str).collect();
@@ -105,6 +111,22 @@ pub(super) fn has_shell_words(words: &[Text]) -> bool {
 
 fn classify_words(words: &[Text]) -> Vec<Option<Shell>> {
     (0..words.len()).map(|index| classify_word(words, index)).collect()
+}
+
+/// How the script goes on that begins with these words.
+fn write_script(words: &[Text]) -> String {
+    let is_there = |keyword: &str| words.iter().any(|word| word.as_str() == keyword);
+    let rest = match words[0].as_str() {
+        "for" | "while" | "until" if !is_there("do") => "; do COMMAND; done",
+        "if" if !is_there("then") => "; then COMMAND; fi",
+        _ => " …",
+    };
+    // Between quotes, a list in a variable would be one word.
+    let write = |word: &Text| match word.is_bare() {
+        true => word.as_str().to_owned(),
+        false => quote_shell_word(word.as_str()),
+    };
+    words.iter().map(write).collect::<Vec<_>>().join(" ") + rest
 }
 
 /// Whether nothing but these words stands in the node: others have been reported, and are not here.
@@ -200,6 +222,9 @@ fn write_shell_word(word: &Text, found: Option<Shell>) -> String {
         None => quote_shell_word(text),
     }
 }
+
+/// Words that begin a script of more than one command.
+const COMPOUND: &[&str] = &["for", "while", "until", "if", "case"];
 
 /// Programs whose arguments are paths.
 const TAKES_PATHS: &[&str] = &[
