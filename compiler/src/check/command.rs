@@ -28,15 +28,15 @@ fn check_pipeline(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
     for step in pipeline.ast.steps.iter() {
         match &step.body {
             Some(Body::Run(line)) => check_line("run", line, Some(step), diagnostics),
-            Some(Body::Script(path)) => check_text("run file=", path, diagnostics),
+            Some(Body::Script(path)) => check_path("run file=", path, diagnostics),
             _ => {}
         }
         step.checks.iter().for_each(|line| check_line("check", line, Some(step), diagnostics));
-        step.reads.iter().for_each(|path| check_text("reads", path, diagnostics));
-        step.writes.iter().for_each(|path| check_text("writes", path, diagnostics));
+        step.reads.iter().for_each(|path| check_path("reads", path, diagnostics));
+        step.writes.iter().for_each(|path| check_path("writes", path, diagnostics));
     }
     if let Some(path) = &pipeline.ast.working_dir {
-        check_text("working-dir", path, diagnostics);
+        check_path("working-dir", path, diagnostics);
     }
 }
 
@@ -74,6 +74,18 @@ fn check_line(node: &str, line: &Line, step: Option<&Step>, diagnostics: &mut Di
 fn check_text(node: &str, text: &Text, diagnostics: &mut Diagnostics) {
     for (range, kind) in template::list_placeholders(text.as_str()) {
         diagnostics.push(report_directive(node, text, &range, kind).help("write the text itself"));
+    }
+}
+
+fn check_path(node: &str, path: &Text, diagnostics: &mut Diagnostics) {
+    for (range, kind) in template::list_placeholders(path.as_str()) {
+        let written = &path.as_str()[range.clone()];
+        let diagnostic = Diagnostic::new(
+            Code::UntrustedToCommand,
+            format!("`{node}` takes a path as it stands, so `{written}` would be a part of its name"),
+        )
+        .label(path.span(range.clone()), format!("reads `{kind}` into a path"));
+        diagnostics.push(diagnostic.help("write the path itself"));
     }
 }
 
