@@ -56,7 +56,7 @@ pub(crate) fn resolve_params<'a>(
                 Err(problem) => problems.push(problem),
             },
             None if param.optional => {}
-            None => problems.push(describe_missing(param)),
+            None => problems.push(describe_missing(param, types)),
         }
     }
     match problems.len() {
@@ -70,14 +70,14 @@ pub(crate) fn read_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-fn describe_missing(param: &Param) -> String {
+fn describe_missing(param: &Param, types: &BTreeMap<String, Schema>) -> String {
     let about = param.description.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();
-    let (name, value) = (&param.name, example_value(&param.kind));
+    let (name, value) = (&param.name, example_value(&param.kind, types));
     let variable = param.env.as_ref().map(|env| format!(", or set `{env}`")).unwrap_or_default();
     format!("parameter `{name}`{about} is missing: add `--param {name}={value}`{variable}")
 }
 
-fn example_value(kind: &ParamType) -> &'static str {
+fn example_value<'a>(kind: &'a ParamType, types: &'a BTreeMap<String, Schema>) -> &'a str {
     match kind {
         ParamType::String => "TEXT",
         ParamType::Int => "NUMBER",
@@ -85,8 +85,15 @@ fn example_value(kind: &ParamType) -> &'static str {
         ParamType::Bool => "true",
         ParamType::File => "FILE",
         ParamType::Dir => "DIR",
-        ParamType::Json(_) => "@FILE.json",
+        // The first word of an enum shows how all of them are written.
+        ParamType::Json(schema) => find_word(schema, types).unwrap_or("@FILE.json"),
     }
+}
+
+fn find_word<'a>(schema: &'a Schema, types: &'a BTreeMap<String, Schema>) -> Option<&'a str> {
+    let name = schema.0.get("$ref").and_then(|path| path.as_str()?.strip_prefix("#/$defs/"));
+    let schema = name.and_then(|name| types.get(name)).unwrap_or(schema);
+    schema.0.get("enum")?.get(0)?.as_str()
 }
 
 fn parse_value(param: &Param, types: &BTreeMap<String, Schema>, text: &str, current: &Path) -> Result<String, String> {
@@ -229,6 +236,16 @@ mod tests {
             let told = given(kind, text).unwrap_err();
             assert!(told.contains("parameter `p` is not of its type: "), "{told}");
         }
+    }
+
+    #[test]
+    fn an_enum_that_is_missing_shows_one_of_its_words() {
+        let words = ParamType::Json(Schema(serde_json::json!({ "enum": ["low", "high"] })));
+        let missing = "parameter `p` is missing: add `--param p=low`";
+        assert_eq!(check(&[param("p", words, None)], &[]), Err(missing.to_owned()));
+        let list = ParamType::Json(Schema(serde_json::json!({ "type": "array", "items": { "type": "integer" } })));
+        let missing = "parameter `p` is missing: add `--param p=@FILE.json`";
+        assert_eq!(check(&[param("p", list, None)], &[]), Err(missing.to_owned()));
     }
 
     #[test]
