@@ -4,12 +4,14 @@ use swarmc_plan::StepKind;
 
 use super::datum::Datum;
 use super::element::Element;
+use super::types::report_second_field;
 use super::{datum_name, lower_command, lower_source, value};
 use crate::ast::{self, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::suggest::format_list;
 use crate::syntax::Text;
+use crate::template::same_name;
 
 /// The one body of a task.
 pub(super) fn lower_body(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Body> {
@@ -112,12 +114,9 @@ fn lower_value(body: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Bod
             diagnostics.push(diagnostic);
             continue;
         }
-        if let Some((first, _)) = record.iter().find(|(name, _)| name.value == written) {
-            let diagnostic = Diagnostic::new(Code::Duplicate, format!("field `{written}` is given twice"))
-                .label(field.name.span, "again here")
-                .label(first.span, "first here")
-                .help("remove one of them");
-            diagnostics.push(diagnostic);
+        if let Some((first, _)) = record.iter().find(|(name, _)| same_name(&name.value, written)) {
+            let first = (first.value.as_str(), first.span);
+            diagnostics.push(report_second_field("given", (written, field.name.span), first));
             continue;
         }
         let text = field.argument(0)?.text.clone();

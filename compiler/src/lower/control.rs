@@ -7,7 +7,7 @@ use swarmc_plan as plan;
 
 use super::datum::Datum;
 use super::element::Element;
-use super::types::lower_field;
+use super::types::{lower_field, report_second_field};
 use super::{Section, argument_name, argument_names, child_argument, clamp_count, datum_name, sequence, value};
 use crate::ast::{self, Name, Spanned};
 use crate::code::Code;
@@ -68,11 +68,11 @@ fn lower_options(element: &Element, diagnostics: &mut Diagnostics) -> Vec<Name> 
 
 fn lower_asks(element: &Element, text: &str, diagnostics: &mut Diagnostics) -> Vec<ast::Field> {
     let mut asks: Vec<ast::Field> = Vec::new();
-    let mut known: BTreeMap<String, Span> = BTreeMap::new();
+    let mut known: BTreeMap<String, ast::Name> = BTreeMap::new();
     for node in element.children("ask") {
         let Some(name) = argument_name(node, 0) else { continue };
-        if let Some(first) = known.insert(name.value.clone(), name.span) {
-            diagnostics.push(super::unknown::report_duplicate(&format!("field `{}`", name.value), name.span, first));
+        if let Some(first) = known.insert(name.value.replace('-', "_"), name.clone()) {
+            diagnostics.push(report_second_field("given", (&name.value, name.span), (&first.value, first.span)));
             continue;
         }
         let wrong = match name.value.as_str() {

@@ -455,3 +455,17 @@ fn an_older_spelling_gives_the_same_plan() {
     assert_eq!(older, newer);
     assert_eq!((warnings, none), (1, 0));
 }
+
+#[test]
+fn fields_of_one_name_are_reported_wherever_they_are_declared() {
+    for (body, what) in [
+        ("gate g { ask a-b string; ask a_b int; options ok }", "given"),
+        ("task t { value { a-b \"1\"; a_b \"2\" } }", "given"),
+        ("task t { run date; output { a-b string; a_b int } }", "declared"),
+    ] {
+        let one_name = "the fields `a-b` and `a_b` have the same name in an expression";
+        assert_eq!(messages(&format!("pipeline p {{ {body} }}")), [one_name], "{body}");
+        let twice = format!("pipeline p {{ {} }}", body.replace("a-b", "a_b"));
+        assert_eq!(messages(&twice), [format!("field `a_b` is {what} twice")], "{body}");
+    }
+}

@@ -72,7 +72,8 @@ pub(super) fn lower_record(element: &Element, text: &str, diagnostics: &mut Diag
             diagnostics.push(bad_field(&child.name, child.argument(0)));
         }
         if let Some(first) = known.insert(written.replace('-', "_"), &child.name) {
-            diagnostics.push(report_second_field(&child.name, first));
+            let first = (&*first.text, first.span);
+            diagnostics.push(report_second_field("declared", (written, child.name.span), first));
             continue;
         }
         let name = Spanned { value: written.to_owned(), span: child.name.span };
@@ -81,18 +82,18 @@ pub(super) fn lower_record(element: &Element, text: &str, diagnostics: &mut Diag
     any.then_some(TypeExpr { kind: TypeKind::Record(fields), optional: false, span: element.span })
 }
 
-/// A second field of one name; expressions read `-` as `_`.
-fn report_second_field(second: &syntax::Name, first: &syntax::Name) -> Diagnostic {
-    let (written, other) = (&second.text, &first.text);
+/// A second field of one name, each with its place; expressions read `-` as `_`.
+pub(super) fn report_second_field(what: &str, second: (&str, Span), first: (&str, Span)) -> Diagnostic {
+    let ((written, again), (other, first)) = (second, first);
     let diagnostic = match written == other {
-        true => Diagnostic::new(Code::Duplicate, format!("field `{written}` is declared twice")),
+        true => Diagnostic::new(Code::Duplicate, format!("field `{written}` is {what} twice")),
         false => {
             let message = format!("the fields `{other}` and `{written}` have the same name in an expression");
             Diagnostic::new(Code::DuplicateDefinition, message)
         }
     };
     let help = if written == other { "remove one of them" } else { "`-` is `_` there: rename one of them" };
-    diagnostic.label(second.span, "again here").label(first.span, "first here").help(help)
+    diagnostic.label(again, "again here").label(first, "first here").help(help)
 }
 
 /// A field whose type is the argument at `position`.
