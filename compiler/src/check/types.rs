@@ -6,8 +6,8 @@ use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::mapped_text::MappedText;
 use crate::model::{Body, Condition, Files, Model, Pipeline, Step, TemplateText, Variable};
-use crate::template::{Expr, Part, Template};
-use crate::types::{Checker, Env, PipelineTypes, Use};
+use crate::template::{Expr, Part, Template, same_name};
+use crate::types::{Checker, Env, Kind, PipelineTypes, Type, Use};
 
 /// The codes that the check reports.
 pub(super) const CODES: &[Code] = &[
@@ -137,12 +137,36 @@ fn check_results(pipeline: &Pipeline<'_>, known: &PipelineTypes, diagnostics: &m
             continue;
         }
         let (first, step) = (&pipeline.steps[first], &pipeline.steps[step]);
-        let message = format!("the result is `{one}` by `{}` and `{other}` by `{}`", first.name(), step.name());
+        let message = match find_difference(one, other) {
+            Some((field, one, other)) => format!(
+                "field `{field}` of the result is `{one}` by `{}` and `{other}` by `{}`",
+                first.name(),
+                step.name()
+            ),
+            None => format!("the result is `{one}` by `{}` and `{other}` by `{}`", first.name(), step.name()),
+        };
+        let help = match one.to_string() == other.to_string() {
+            true => {
+                "all steps of a `result` have one type: declare it once, `type NAME { … }`, and write `output NAME`"
+            }
+            false => "all steps of a `result` have one type: give them the same `output`",
+        };
         let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
             .label(written(position + 1).unwrap_or(step.ast.name.span), format!("`{other}`"))
             .label(written(0).unwrap_or(first.ast.name.span), format!("`{one}`"))
-            .help("all steps of a `result` have one type: give them the same `output`");
+            .help(help);
         diagnostics.push(diagnostic);
         return;
     }
+}
+
+/// The first field that two records have of different types: those of their names alone look alike.
+fn find_difference<'t>(one: &'t Type, other: &'t Type) -> Option<(&'t str, &'t Type, &'t Type)> {
+    let (Kind::Record(one), Kind::Record(other)) = (&one.kind, &other.kind) else { return None };
+    let pairs = one.fields.iter().filter_map(|field| {
+        let same = other.fields.iter().find(|known| same_name(&known.name, &field.name))?;
+        Some((field.name.as_str(), &field.kind, &same.kind))
+    });
+    let mut different = pairs.filter(|(_, one, other)| one.to_string() != other.to_string());
+    different.next()
 }
