@@ -3,8 +3,8 @@
 //! A command of several words is started as it stands. Quotes around a word say that the word itself is meant; only what
 //! can hardly be meant so, `"$HOME/x"`, is reported in quotes too, since a path has to be quoted.
 
-use crate::ast::{Body, Line};
-use crate::code::Code;
+use crate::ast::{Body, Line, Variable};
+use crate::code::{Code, Severity};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::emit::command::SHELL_WORDS;
 use crate::model::Model;
@@ -26,12 +26,30 @@ pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
             check_line("run", line, sources, diagnostics);
         }
         step.ast.checks.iter().for_each(|line| check_line("check", line, sources, diagnostics));
+        step.ast.env.iter().for_each(|variable| check_variable(variable, diagnostics));
     }
     for swarm in &model.swarms {
         diagnostics.set_home(Some(swarm.ast.name.span));
         swarm.ast.list_checks().for_each(|line| check_line("check", line, sources, diagnostics));
     }
     diagnostics.set_home(None);
+}
+
+/// Reports a path of a variable as the value of another: it may be meant for the program, which can replace it itself.
+fn check_variable(variable: &Variable, diagnostics: &mut Diagnostics) {
+    let Variable::Set(name, value) = variable else { return };
+    if !is_path_of_variable(value.as_str()) {
+        return;
+    }
+    let shown = template::clip_word(value.as_str());
+    let mut diagnostic = Diagnostic::new(
+        Code::UnquotedShell,
+        format!("no shell reads the value of `{name}`, so `{shown}` stays as it is"),
+    )
+    .label(value.outer_span(), "nothing replaces it")
+    .help(format!("write the path itself, or set it in the command: `run #\"{name}=\"{shown}\" PROGRAM\"#`"));
+    diagnostic.severity = Some(Severity::Warning);
+    diagnostics.push(diagnostic);
 }
 
 /// What of a shell a word is.
@@ -163,12 +181,15 @@ fn classify_word(words: &[Text], index: usize) -> Option<Shell> {
     let variable = match word.is_bare() {
         true => names_variable(text),
         // A program that is given text to fill in is given it in quotes.
-        false => !TAKES_TEXT.contains(&program) && is_path_of_variable(text),
+        false if TAKES_PATHS.contains(&program) => begins_with_variable(text) || is_substitution(text),
+        false => !TAKES_TEXT.contains(&program) && (is_path_of_variable(text) || is_substitution(text)),
     };
     if home || command || variable {
         return Some(Shell::Expansion);
     }
-    let glob = !text.starts_with('-') && text.contains('*') && !text.contains(char::is_whitespace);
+    // In quotes, `?` may be a part of a name.
+    let has_sign = text.contains('*') || word.is_bare() && text.contains('?');
+    let glob = !text.starts_with('-') && has_sign && !text.contains(char::is_whitespace);
     (glob && TAKES_PATHS.contains(&program)).then_some(Shell::Glob)
 }
 
@@ -206,6 +227,18 @@ fn is_path_of_variable(text: &str) -> bool {
     named && !rest.contains(char::is_whitespace)
 }
 
+/// Whether it is `$NAME` with what stands behind it, spaces included.
+fn begins_with_variable(text: &str) -> bool {
+    let end = text.find(|sign: char| sign.is_whitespace() || sign == '/').unwrap_or(text.len());
+    is_path_of_variable(&text[..end])
+}
+
+/// Whether it is `$(COMMAND)`; `make` reads `$(NAME)` itself, and that is a word of capitals.
+fn is_substitution(text: &str) -> bool {
+    let inner = text.strip_prefix("$(").and_then(|rest| rest.strip_suffix(')'));
+    inner.is_some_and(|inner| inner.contains(|sign: char| sign.is_ascii_lowercase()))
+}
+
 /// A word as the line for a shell has it.
 fn write_shell_word(word: &Text, found: Option<Shell>) -> String {
     let text = word.as_str();
@@ -214,6 +247,7 @@ fn write_shell_word(word: &Text, found: Option<Shell>) -> String {
             Some((name, value)) => format!("{name}={}", quote_shell_word(value)),
             None => text.to_owned(),
         },
+        Some(Shell::Expansion) if !word.is_bare() && is_substitution(text) => format!("\"{text}\""),
         Some(Shell::Expansion) if text.contains(['&', ';', '|', '<', '>', '(', ')', '"']) => text.to_owned(),
         Some(Shell::Expansion) if text.starts_with('$') => format!("\"{text}\""),
         Some(Shell::Operator | Shell::Expansion | Shell::Glob) => text.to_owned(),
@@ -254,8 +288,10 @@ const TAKES_PATHS: &[&str] = &[
 ];
 
 /// Programs that are given text in which `$NAME` means something to them.
-const TAKES_TEXT: &[&str] =
-    &["sh", "bash", "dash", "zsh", "ksh", "fish", "envsubst", "awk", "gawk", "mawk", "perl", "jq", "sed", "env", "php"];
+const TAKES_TEXT: &[&str] = &[
+    "sh", "bash", "dash", "zsh", "ksh", "fish", "envsubst", "awk", "gawk", "mawk", "perl", "jq", "sed", "env", "php",
+    "ssh", "su", "make",
+];
 
 #[cfg(test)]
 mod tests {
@@ -286,6 +322,10 @@ mod tests {
             assert!(!names_variable(text), "{text}");
         }
         assert!(["$HOME", "$HOME/x", "$A_1/b.txt"].into_iter().all(is_path_of_variable));
+        assert!(["$HOME", "$HOME dir/x", "$HOME/my dir/x"].into_iter().all(begins_with_variable));
+        assert!(!["$home x", "a $HOME", "costs $5"].into_iter().any(begins_with_variable));
+        assert!(["$(pwd)", "$(git rev-parse HEAD)"].into_iter().all(is_substitution));
+        assert!(!["$(CC)", "(pwd)", "$(pwd", "a $(pwd)"].into_iter().any(is_substitution));
         assert!(!["$home", "a $HOME", "$HOME or so", "$1", "$"].into_iter().any(is_path_of_variable));
     }
 }
