@@ -34,6 +34,7 @@ use crate::schema::{self, Kind, Target};
 use crate::source::{FileId, Sources, Span};
 use crate::suggest;
 use crate::syntax::{self, Text};
+use crate::template;
 use datum::{Datum, Form};
 use element::Element;
 use section::Section;
@@ -123,6 +124,7 @@ fn lower_param(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::
         // The default of the table: any text.
         None => TypeExpr { kind: TypeKind::String, optional: false, span: element.name.span },
     };
+    element.property("default").into_iter().for_each(|default| report_literal_directive(default, diagnostics));
     let default =
         element.property("default").map(|datum| Spanned { value: literal_text(&kind, datum), span: datum.span });
     if let Some(default) = &default
@@ -135,6 +137,20 @@ fn lower_param(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::
     }
     let env = element.property("env").map(datum_name);
     Some(ast::Param { name: argument_name(element, 0)?, kind, default, env, description: description_text(element) })
+}
+
+/// Reports a directive in a default, which is no template.
+fn report_literal_directive(default: &Datum, diagnostics: &mut Diagnostics) {
+    if let Some((range, _)) = template::list_placeholders(default.text.as_str()).into_iter().next() {
+        let written = &default.text.as_str()[range.clone()];
+        let diagnostic = Diagnostic::new(
+            Code::LegacyDirective,
+            format!("a default is not a template, so `{written}` stays as it is"),
+        )
+        .label(default.text.span(range.clone()), "nothing replaces it")
+        .help("write the text itself, or give the default where the value is read: `{{ … | default(…) }}`");
+        diagnostics.push(diagnostic);
+    }
 }
 
 /// A default as the command line would take it: numbers in KDL may have `_` and other bases.

@@ -262,6 +262,7 @@ fn lower_output(
     let default = node.and_then(|node| node.property("default"));
     let stands_for_list = element.child("for-each").is_some();
     if let Some(default) = default {
+        super::report_literal_directive(default, diagnostics);
         match (&kind, body) {
             // It stands for the outputs of all items.
             _ if stands_for_list => {}

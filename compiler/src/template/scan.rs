@@ -38,6 +38,28 @@ fn report_single_sign(text: &str, start: usize, problems: &mut Vec<Problem>) {
     );
 }
 
+/// Reports `<< output:plan >>` and `<<output :plan>>`, which are directives but for their spaces.
+fn report_spaces(text: &str, start: usize, problems: &mut Vec<Problem>) {
+    let skip = |at: usize| at + text.as_bytes()[at..].iter().take_while(|byte| **byte == b' ').count();
+    let word_start = skip(start + 2);
+    let word = directive::word_at(text, word_start);
+    let colon = skip(word_start + word.len());
+    if text.as_bytes().get(colon) != Some(&b':') || Kind::from_word(word).is_none() {
+        return;
+    }
+    let name = directive::word_at(text, skip(colon + 1));
+    let close = skip(skip(colon + 1) + name.len());
+    if name.is_empty() || !text[close..].starts_with(">>") {
+        return;
+    }
+    let (range, meant) = (start..close + 2, format!("<<{word}:{name}>>"));
+    problems.push(
+        Problem::new(Code::LegacyDirective, range.clone(), "this is no directive, and stays as it is", "has spaces")
+            .help(format!("write `{meant}`"))
+            .fix(format!("write `{meant}`"), range, meant.clone(), false),
+    );
+}
+
 /// Finds the parts of a text, what it reads and what is wrong with it.
 pub(crate) fn scan(text: &str) -> Template {
     let mut scanner = Scanner { text, ..Scanner::default() };
@@ -104,6 +126,9 @@ impl<'a> Scanner<'a> {
             return here + 2;
         }
         let found = directive::parse_directive(self.text, here, &mut self.problems);
+        if matches!(found, Found::Nothing) {
+            report_spaces(self.text, here, &mut self.problems);
+        }
         self.accept_found(found).unwrap_or(here + 1)
     }
 

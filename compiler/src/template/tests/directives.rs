@@ -34,6 +34,14 @@ fn items_have_fields_and_no_name() {
 }
 
 #[test]
+fn directives_with_spaces_are_text_and_reported() {
+    for text in ["<< output:x >>", "<<output :x>>", "<< output: x>>"] {
+        let report = format!("SW213 at {text:?}: this is no directive, and stays as it is -> <<output:x>>");
+        check_problems(text, &[&report]);
+    }
+}
+
+#[test]
 fn every_other_pair_of_angles_is_text() {
     for text in [
         "cat <<EOF\nhello\nEOF",
@@ -51,7 +59,8 @@ fn every_other_pair_of_angles_is_text() {
         "cout <<status.code | x",
         "cat <<<word.x>>file",
         "<<<<<<< HEAD",
-        "a << output:x >>",
+        "a << output >> x: y",
+        "a << output::x >>",
         "<<",
         "<<>>",
         "<<1>>",
