@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::text::{Has, PACK};
 use super::{Resolver, order, text};
-use crate::ast::{self, Name, Summary};
-use crate::code::Code;
+use crate::ast::{self, Name, Spanned, Summary};
+use crate::code::{Code, Severity};
 use crate::diagnostic::Diagnostic;
 use crate::files::Entry;
 use crate::model::{Agent, Pack, PackRule, Pipeline, Read, Step, Swarm};
@@ -35,10 +35,17 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let rules = pack.rules.iter().map(|rule| match &rule.value {
             ast::PackRule::Goal(text) => self.pack_texts(std::slice::from_ref(text), &mut reads),
             ast::PackRule::DefinitionOfDone(texts) => self.pack_texts(texts, &mut reads),
-            ast::PackRule::Docs { path, .. } => {
+            ast::PackRule::Docs { path, lines } => {
                 let made = |path: &str| made.iter().any(|glob| fast_glob::glob_match(glob, path));
                 let span = path.span(0..path.as_str().len());
                 self.loader.find_entry(path.as_str(), Entry::File, span, Some(&made), self.diagnostics);
+                let written = self.loader.workspace_path(path.as_str(), span).is_some_and(|path| made(&path));
+                // A task may write more lines before the pack is read.
+                if let Some(lines) = lines.as_ref().filter(|_| !written)
+                    && let Some(text) = self.loader.peek_text(path.as_str(), span)
+                {
+                    self.diagnostics.extend(report_lines(path, lines, text.lines().count()));
+                }
                 PackRule::Plain
             }
             ast::PackRule::Files { globs, summary, .. } => {
@@ -208,6 +215,27 @@ fn of_a_member(pack: &Pack<'_>, name: &Name, swarm: &Swarm<'_>) -> Diagnostic {
         .help(format!(
             "remove `{member}`: members see what others write and publish; a pack reads the work of steps only"
         ))
+}
+
+/// Lines that a document does not have, so that the pack would hold nothing of it.
+fn report_lines(path: &Text, lines: &Spanned<(u32, u32)>, count: usize) -> Option<Diagnostic> {
+    let (first, last) = lines.value;
+    if usize::try_from(first).is_ok_and(|first| first <= count) {
+        return None;
+    }
+    let shown = if first == last { first.to_string() } else { format!("{first}-{last}") };
+    let has = match count {
+        0 => "is empty".to_owned(),
+        1 => "has one line".to_owned(),
+        count => format!("has {count} lines"),
+    };
+    let message = format!("`{}` {has}, so `{shown}` takes nothing of it", path.as_str());
+    let mut diagnostic = Diagnostic::new(Code::WrongValue, message)
+        .label(lines.span, "behind its end")
+        .help("write lines that it has, or leave `lines=` out for all of them");
+    // An agent can still write to the file.
+    diagnostic.severity = Some(Severity::Warning);
+    Some(diagnostic)
 }
 
 /// Packs that merge each other, drawn.
