@@ -95,6 +95,14 @@ fn find_first_steps(model: &Model<'_>, pipeline: &Pipeline<'_>) -> Vec<bool> {
     firsts
 }
 
+/// A pattern that leads out of the workspace, in which nothing of it is looked for.
+fn report_outside(node: &str, glob: &Text) -> Diagnostic {
+    let message = format!("`{}` lies outside the workspace, so `{node}` matches no file", glob.as_str());
+    Diagnostic::new(Code::GlobMatchesNothing, message)
+        .label(text_span(glob), "leads out of the workspace")
+        .help("patterns are relative to the workspace: remove it")
+}
+
 /// Whether a step may leave files behind; while a gate waits, a person may.
 fn may_make(model: &Model<'_>, step: &Step<'_>) -> bool {
     match step.body {
@@ -183,6 +191,10 @@ struct Patterns<'p, 'f> {
 impl Patterns<'_, '_> {
     /// Reports a pattern that means a folder.
     fn check_folder(&mut self, node: &str, glob: &Text, pattern: &str) -> bool {
+        if join_path("", pattern).is_none() && self.told.insert(text_span(glob)) {
+            self.diagnostics.push(report_outside(node, glob));
+            return true;
+        }
         let Some(path) = join_path("", pattern).filter(|_| !pattern.contains(SIGNS)) else { return false };
         // A name with an ending is one of a file; files that are not there yet would cost time here.
         let named = path.rsplit_once('/').map_or(&*path, |(_, name)| name).contains('.');
