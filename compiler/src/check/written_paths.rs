@@ -61,8 +61,10 @@ impl<'m, 'a> Written<'m, 'a> {
     fn declared_writes(&self, step: &Step<'a>) -> Vec<Write> {
         let own = step.ast.writes.iter().map(|pattern| {
             let written = pattern.as_str();
-            let root = written.strip_prefix("./").unwrap_or(written);
-            Write { pattern: root.to_owned(), span: pattern.span(0..written.len()), inner: None }
+            // `docs/../a` and `a` are one file; `docs/` and `docs` are not.
+            let folder = if written.ends_with('/') { "/" } else { "" };
+            let root = join_path("", written).map_or_else(|| written.to_owned(), |path| path + folder);
+            Write { pattern: root, span: pattern.span(0..written.len()), inner: None }
         });
         let files = files_of(step, &self.model.agents).map(|files| (files, step.ast.files.is_none()));
         let copied = files.into_iter().flat_map(|(files, shared)| {
