@@ -148,7 +148,7 @@ fn report_literal_directive(default: &Datum, diagnostics: &mut Diagnostics) {
             format!("a default is not a template, so `{written}` stays as it is"),
         )
         .label(default.text.span(range.clone()), "nothing replaces it")
-        .help("write the text itself, or give the default where the value is read: `{{ … | default(…) }}`");
+        .help("take it out, or give the default in the text that reads the value");
         diagnostics.push(diagnostic);
     }
 }

@@ -6,16 +6,25 @@ use super::text::Text;
 use super::word::quote_text;
 use crate::source::Span;
 
+/// The longest word with brackets that is looked at, and how far before it its command may begin, in bytes: a line may
+/// have any number of brackets.
+const LONGEST: usize = 400;
+
 impl Parser<'_> {
     /// Reports a bracket that begins a word of a command, and takes the word, as `[ab]*`, where it closes. False where it
     /// stands in no command, or is a list.
     pub(super) fn take_command_word(&mut self, start: usize) -> bool {
-        let line = self.text[..start].rsplit(['\n', ';', '{']).next().unwrap_or_default();
+        let from = self.text.floor_char_boundary(start.saturating_sub(LONGEST));
+        let line = self.text[from..start].rsplit(['\n', ';', '{']).next().unwrap_or_default();
         if !matches!(line.split_whitespace().next(), Some("run" | "check" | "exec")) {
             return false;
         }
-        let word = self.text[start..].split(|sign: char| sign.is_whitespace() || matches!(sign, ';' | '}'));
+        let to = self.text.floor_char_boundary(start + LONGEST);
+        let word = self.text[start..to].split(|sign: char| sign.is_whitespace() || matches!(sign, ';' | '}'));
         let word = word.into_iter().next().unwrap_or_default();
+        if start + word.len() == to && to < self.text.len() {
+            return false;
+        }
         let span = self.span(start, start + word.len());
         if word == "[" {
             self.problems.add(|| {
@@ -32,7 +41,8 @@ impl Parser<'_> {
             let title = format!("write `{}`", quote_text(word));
             Problem::new(span, format!("`{word}` has brackets, and so it needs quotes"), "not in quotes")
                 .help(title.clone())
-                .fix(title, span, quote_text(word))
+                // A pattern of files needs a shell as well.
+                .unsafe_fix(title, span, quote_text(word))
         });
         self.push_made(Text::from_made(word.to_owned(), span));
         true
