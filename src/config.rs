@@ -61,7 +61,7 @@ fn read_config(workspace: &Workspace, asked: &FileDependencies) -> miette::Resul
 
 /// Whether nothing is wrong in a file that is no spec; what is has then been told.
 pub(crate) fn is_right(sources: Sources, diagnostics: Vec<Diagnostic>, workspace: &Workspace) -> bool {
-    let compilation = Compilation { sources, diagnostics, left_out: 0, plan: None, tests: Vec::new() };
+    let compilation = Compilation { sources, diagnostics, left_out: BTreeMap::new(), plan: None, tests: Vec::new() };
     let problems = Problems::new(&compilation, workspace, &Levels::default());
     terminal::eprint(problems.render_text(Stream::Err));
     compilation.diagnostics.is_empty()

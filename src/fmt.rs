@@ -1,5 +1,6 @@
 //! `swarmc fmt`: the white space of specs, put in order.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 
 use miette::{IntoDiagnostic, miette};
@@ -75,7 +76,8 @@ fn format_text(name: &str, text: &str, workspace: &Workspace) -> Option<String> 
             let mut sources = Sources::new();
             sources.add(name, text);
             let diagnostics = problems.into_iter().map(Into::into).collect();
-            let compilation = Compilation { sources, diagnostics, left_out: 0, plan: None, tests: Vec::new() };
+            let compilation =
+                Compilation { sources, diagnostics, left_out: BTreeMap::new(), plan: None, tests: Vec::new() };
             let problems = Problems::new(&compilation, workspace, &Levels::default());
             terminal::eprint(problems.render_text(Stream::Err));
             None

@@ -1,5 +1,6 @@
 //! `swarmc import`: a compose file of another tool, as a spec.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use miette::miette;
@@ -26,7 +27,7 @@ pub(crate) fn exec(args: &Import) -> miette::Result<Exit> {
     let read = Compilation {
         sources: import.sources,
         diagnostics: import.diagnostics,
-        left_out: 0,
+        left_out: BTreeMap::new(),
         plan: None,
         tests: Vec::new(),
     };

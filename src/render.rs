@@ -44,7 +44,10 @@ impl Problems {
             .collect();
         // What has no problems needs no copy of all texts.
         let sources = if list.is_empty() { Sources::new() } else { display_sources(&compilation.sources, workspace) };
-        Problems { sources, list, left_out: compilation.left_out }
+        // Those of a code that is not shown are not missed.
+        let is_shown = |code: &Code| list.iter().any(|(_, diagnostic)| diagnostic.code == *code);
+        let left_out = compilation.left_out.iter().filter(|(code, _)| is_shown(code)).map(|(_, count)| count).sum();
+        Problems { sources, list, left_out }
     }
 
     pub(crate) fn count_problems(&self) -> Counts {

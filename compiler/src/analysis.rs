@@ -1,5 +1,6 @@
 //! The stages of the compiler in their order: the text of a spec in, an [`Analysis`] out.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use swarmc_plan::Plan;
@@ -8,6 +9,7 @@ use crate::ast::Spec;
 use crate::bounds::{self, compute_bounds};
 use crate::cancel::Cancel;
 use crate::check;
+use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::emit;
 use crate::files::Files;
@@ -32,10 +34,10 @@ use crate::trust::Trust;
 pub struct Compilation {
     /// The texts that were read, the spec first.
     pub sources: Sources,
-    /// The problems, by place: a thousand errors, and a thousand others.
+    /// The problems, by place: a thousand of each code.
     pub diagnostics: Vec<Diagnostic>,
-    /// How many more problems there are.
-    pub left_out: usize,
+    /// How many more there are of a code.
+    pub left_out: BTreeMap<Code, usize>,
     /// The plan; none when there is an error.
     pub plan: Option<Plan>,
     /// The tests of the spec; none when there is an error.
@@ -48,10 +50,10 @@ pub struct Trees(Option<(Spec, Spec)>);
 
 /// What the compiler found out about a spec. It has all problems, but not yet what takes longer.
 pub struct Analysis<'s> {
-    /// The problems, by place: a thousand errors, and a thousand others.
+    /// The problems, by place: a thousand of each code.
     pub diagnostics: Vec<Diagnostic>,
-    /// How many more problems there are.
-    pub left_out: usize,
+    /// How many more there are of a code.
+    pub left_out: BTreeMap<Code, usize>,
     /// What the checks looked at and proved.
     pub stats: Stats,
     /// The model; none where the spec could not be read.
@@ -110,7 +112,7 @@ pub fn analyze<'s>(
             let (diagnostics, stats, trust) = (diagnostics.into_sorted(), Stats::default(), Vec::new());
             return Some(Analysis {
                 diagnostics,
-                left_out: 0,
+                left_out: BTreeMap::new(),
                 stats,
                 model: None,
                 plan: None,
@@ -152,7 +154,7 @@ pub fn analyze<'s>(
     }
     // The checks of the plan may have found errors of their own.
     plan = plan.filter(|_| !diagnostics.has_errors());
-    let (left_out, diagnostics) = (diagnostics.count_left_out(), diagnostics.into_sorted());
+    let (left_out, diagnostics) = (diagnostics.take_left_out(), diagnostics.into_sorted());
     let is_cancelled = loader.is_cancelled();
     let analysis = Analysis { diagnostics, left_out, stats, model: Some(model), plan, trust, loader, settings };
     (!is_cancelled).then_some(analysis)

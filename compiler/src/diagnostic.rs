@@ -2,7 +2,7 @@
 //!
 //! Each stage pushes into [`Diagnostics`] and continues. [`Report`] is the one `impl miette::Diagnostic`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::code::{Code, Profile, Severity};
@@ -155,8 +155,8 @@ impl Diagnostic {
     }
 }
 
-/// The most errors that one compilation keeps, and the most others: a person does not read more, and showing them takes
-/// time.
+/// The most diagnostics of a code that one compilation keeps: a person does not read more, and showing them takes time.
+/// Those of another code may be denied where these are allowed, and are kept beside.
 pub(crate) const MOST: usize = 1000;
 
 /// The problems found so far.
@@ -166,10 +166,10 @@ pub(crate) struct Diagnostics {
     /// Where each of them starts.
     starts: BTreeSet<(FileId, u32)>,
     errors: usize,
-    /// How many errors are in the list, and how many others.
-    kept: [usize; 2],
-    /// How many were found beyond [`MOST`].
-    left_out: usize,
+    /// How many of each code are in the list.
+    kept: BTreeMap<Code, usize>,
+    /// How many of each were found beyond [`MOST`].
+    left_out: BTreeMap<Code, usize>,
     home: Option<Span>,
     /// The codes that the running check says it reports.
     declared: Option<&'static [Code]>,
@@ -209,9 +209,8 @@ impl Diagnostics {
         {
             self.suppress(|known| known.code == Code::Syntax && known.span() == Some(span));
         }
-        let is_error = diagnostic.severity() == Severity::Error;
         // Counted past `MOST` as well: no plan may come of a spec whose errors are not all kept.
-        self.errors += usize::from(is_error);
+        self.errors += usize::from(diagnostic.severity() == Severity::Error);
         // What only some profiles show must not hide what all of them show.
         if let Some(span) = diagnostic.span()
             && diagnostic.code.profile() == Profile::Default
@@ -220,12 +219,12 @@ impl Diagnostics {
         {
             self.starts.insert((span.file, span.start));
         }
-        let kept = &mut self.kept[usize::from(!is_error)];
+        let kept = self.kept.entry(diagnostic.code).or_default();
         if *kept < MOST {
             *kept += 1;
             self.list.push(diagnostic);
         } else {
-            self.left_out += 1;
+            *self.left_out.entry(diagnostic.code).or_default() += 1;
         }
     }
 
@@ -264,17 +263,16 @@ impl Diagnostics {
         self.list.retain(|diagnostic| {
             let dropped = drop(diagnostic);
             if dropped {
-                let is_error = diagnostic.severity() == Severity::Error;
-                self.errors -= usize::from(is_error);
-                self.kept[usize::from(!is_error)] -= 1;
+                self.errors -= usize::from(diagnostic.severity() == Severity::Error);
+                self.kept.entry(diagnostic.code).and_modify(|kept| *kept -= 1);
             }
             !dropped
         });
     }
 
-    /// How many problems there are that are not kept.
-    pub(crate) fn count_left_out(&self) -> usize {
-        self.left_out
+    /// How many problems of each code there are that are not kept.
+    pub(crate) fn take_left_out(&mut self) -> BTreeMap<Code, usize> {
+        std::mem::take(&mut self.left_out)
     }
 
     /// The diagnostics by place, each once.

@@ -19,7 +19,7 @@ pub struct Check {
     pub warnings: usize,
     /// How many are hints.
     pub hints: usize,
-    /// How many more there are: a thousand errors and a thousand others of a spec are listed.
+    /// How many more there are: a thousand problems of a code are listed of a spec.
     pub left_out: usize,
     /// How many more a baseline knows, which are not listed.
     pub known: usize,
