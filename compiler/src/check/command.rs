@@ -16,6 +16,7 @@ use crate::model::{Model, Pipeline};
 use crate::source::Span;
 use crate::syntax::{Text, quote_text};
 use crate::template;
+use crate::trust::shell::Simple;
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     model.pipelines.iter().for_each(|pipeline| check_pipeline(pipeline, diagnostics));
@@ -124,9 +125,13 @@ const NAME: &str = "VALUE";
 struct ShellLine<'a> {
     line: &'a Line,
     text: String,
-    /// The places of its directives.
+    /// The places of its directives; none where there are more than [`MOST_PLACES`].
     places: Vec<Range<usize>>,
+    commands: Vec<Simple>,
 }
+
+/// The most directives of a command that are looked at one by one: a fix of each holds the whole line.
+const MOST_PLACES: usize = 50;
 
 /// A directive of a command: where it stands in which word, and which it is of all.
 struct Spot {
@@ -141,12 +146,16 @@ impl ShellLine<'_> {
             [single] => single.as_str().to_owned(),
             words => shell_words::write_line(words),
         };
-        let places = template::list_placeholders(&text).into_iter().map(|(range, _)| range).collect();
-        ShellLine { line, text, places }
+        let mut places: Vec<_> = template::list_placeholders(&text).into_iter().map(|(range, _)| range).collect();
+        if places.len() > MOST_PLACES {
+            places.clear();
+        }
+        let commands = if places.is_empty() { Vec::new() } else { usage::parse_line(&text, &places) };
+        ShellLine { line, text, places, commands }
     }
 
     fn find_place(&self, place: usize) -> Option<Place> {
-        Some(usage::find_place(&self.text, &self.places, self.places.get(place)?))
+        Some(usage::find_place(&self.commands, self.places.get(place)?))
     }
 }
 
@@ -167,7 +176,7 @@ fn fix_with_variable(step: &Step, shell: &ShellLine<'_>, spot: Spot) -> Option<F
         Place { usage: Usage::Script(_), .. } if is_shell_script(shell.line, spot.word) => {
             let places: Vec<_> =
                 template::list_placeholders(word.as_str()).into_iter().map(|(range, _)| range).collect();
-            let inside = usage::find_place(word.as_str(), &places, &spot.range);
+            let inside = usage::find_place(&usage::parse_line(word.as_str(), &places), &spot.range);
             let Place { usage: Usage::Argument, quoted: Some(quoted) } = inside else { return None };
             let script = quote_text(&write_variable(word.as_str(), &spot.range, quoted));
             match spot.word + 1 == shell.line.words.len() {

@@ -182,7 +182,7 @@ fn classify_word(words: &[Text], index: usize) -> Option<Shell> {
         true => names_variable(text),
         // A program that is given text to fill in is given it in quotes.
         false if TAKES_PATHS.contains(&program) => begins_with_variable(text) || is_substitution(text),
-        false => !TAKES_TEXT.contains(&program) && (is_path_of_variable(text) || is_substitution(text)),
+        false => !TAKES_TEXT.contains(&program) && is_path_of_variable(text),
     };
     if home || command || variable {
         return Some(Shell::Expansion);
@@ -233,10 +233,12 @@ fn begins_with_variable(text: &str) -> bool {
     is_path_of_variable(&text[..end])
 }
 
-/// Whether it is `$(COMMAND)`; `make` reads `$(NAME)` itself, and that is a word of capitals.
+/// Whether it is `$(COMMAND)`, which begins with a word in small letters.
 fn is_substitution(text: &str) -> bool {
     let inner = text.strip_prefix("$(").and_then(|rest| rest.strip_suffix(')'));
-    inner.is_some_and(|inner| inner.contains(|sign: char| sign.is_ascii_lowercase()))
+    let word = inner.and_then(|inner| inner.split_whitespace().next());
+    let is_plain = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || matches!(sign, '-' | '_' | '.');
+    word.is_some_and(|word| word.starts_with(|sign: char| sign.is_ascii_lowercase()) && word.chars().all(is_plain))
 }
 
 /// A word as the line for a shell has it.
@@ -248,6 +250,14 @@ fn write_shell_word(word: &Text, found: Option<Shell>) -> String {
             None => text.to_owned(),
         },
         Some(Shell::Expansion) if !word.is_bare() && is_substitution(text) => format!("\"{text}\""),
+        // It was one word, whatever signs it has.
+        Some(Shell::Expansion) if !word.is_bare() && text.starts_with("~/") => {
+            format!("~/{}", quote_shell_word(&text[2..]))
+        }
+        Some(Shell::Expansion) if !word.is_bare() && text.starts_with('$') => {
+            let escape = |sign| matches!(sign, '"' | '\\' | '`').then_some('\\').into_iter().chain([sign]);
+            format!("\"{}\"", text.chars().flat_map(escape).collect::<String>())
+        }
         Some(Shell::Expansion) if text.contains(['&', ';', '|', '<', '>', '(', ')', '"']) => text.to_owned(),
         Some(Shell::Expansion) if text.starts_with('$') => format!("\"{text}\""),
         Some(Shell::Operator | Shell::Expansion | Shell::Glob) => text.to_owned(),

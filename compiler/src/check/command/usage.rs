@@ -28,11 +28,15 @@ pub(super) struct Place {
     pub(super) quoted: Option<bool>,
 }
 
-/// How a line of a shell uses one of the places of its directives.
-pub(super) fn find_place(line: &str, directives: &[Range<usize>], place: &Range<usize>) -> Place {
-    let commands = shell::parse_commands(&mark_directives(line, directives));
+/// The commands of a line of a shell with directives.
+pub(super) fn parse_line(line: &str, directives: &[Range<usize>]) -> Vec<Simple> {
+    shell::parse_commands(&mark_directives(line, directives))
+}
+
+/// How the commands of a line use one of the places of its directives.
+pub(super) fn find_place(commands: &[Simple], place: &Range<usize>) -> Place {
     let mut found = Place { usage: Usage::Argument, quoted: None };
-    for simple in &commands {
+    for simple in commands {
         let has_place = |word: &shell::Word| word.range.contains(&place.start) && word.range.contains(&(place.end - 1));
         for (index, word) in simple.words.iter().enumerate().filter(|(_, word)| has_place(word)) {
             // What a substitution prints is a part of the word around it, and both count.
@@ -41,9 +45,23 @@ pub(super) fn find_place(line: &str, directives: &[Range<usize>], place: &Range<
             }
             let variable = word.variables.iter().find(|variable| variable.range == *place);
             found.quoted = found.quoted.or(variable.map(|variable| variable.quoted));
+            // What is behind `-c` of a program that is not known may be run as well.
+            if index > 0 && RUN_FLAGS.contains(&simple.words[index - 1].text.as_str()) {
+                return Place { quoted: None, ..found };
+            }
         }
     }
-    found
+    // A shell without a script runs what comes through its standard input.
+    let reader = commands.iter().find_map(|simple| {
+        let (program, arguments) = simple.words.split_first()?;
+        let (name, kind) = find_interpreter(&program.text)?;
+        let reads = matches!(kind, Interpreter::Shell) && arguments.iter().all(|word| word.text.starts_with('-'));
+        reads.then_some(name)
+    });
+    match reader {
+        Some(name) if found.usage == Usage::Argument => Place { usage: Usage::Script(name), ..found },
+        _ => found,
+    }
 }
 
 /// The line with a variable in the place of each directive, in which a shell would read `<<` otherwise.
@@ -60,11 +78,18 @@ fn mark_directives(line: &str, directives: &[Range<usize>]) -> String {
 fn find_usage(simple: &Simple, index: usize) -> Usage {
     let words: Vec<&str> = simple.words.iter().map(|word| word.text.as_str()).collect();
     let Some((own, before)) = words[..=index].split_last() else { return Usage::Argument };
-    if before.is_empty() {
+    if before.is_empty() || is_wrapper(before) || matches!(before, ["." | "source"]) {
         return Usage::Program;
     }
-    // It may stand behind another program, as in `timeout 9 sh -c LINE`; in `sh -c LINE sh`, the second is a name.
-    let interpreter = before.iter().enumerate().find_map(|(at, word)| Some((at, find_interpreter(word)?)));
+    // It may stand behind another program, as in `timeout 9 sh -c LINE`; in `sh -c LINE sh`, the second is a name. Behind a
+    // program that is not known, only a shell with `-c` is taken for one.
+    let interpreter = before.iter().enumerate().find_map(|(at, word)| {
+        let found = find_interpreter(word)?;
+        let starts = at == 0 || is_wrapper(&before[..at]);
+        let has_script =
+            matches!(found.1, Interpreter::Shell) && before[at + 1..].iter().any(|word| is_code_flag(word));
+        (starts || has_script).then_some((at, found))
+    });
     let Some((at, (program, interpreter))) = interpreter else { return Usage::Argument };
     let arguments = &before[at + 1..];
     let is_flag = |word: &&&str| word.starts_with(['-', '+']);
@@ -79,11 +104,42 @@ fn find_usage(simple: &Simple, index: usize) -> Usage {
             None if is_first(arguments) => Usage::Program,
             _ => Usage::Argument,
         },
-        Interpreter::Filter => Usage::Code(program),
+        Interpreter::Filter if is_first(arguments) || follows_flag => Usage::Code(program),
         Interpreter::Language | Interpreter::Client if follows_flag => Usage::Code(program),
         Interpreter::Language if is_first(arguments) => Usage::Program,
-        Interpreter::Language | Interpreter::Client => Usage::Argument,
+        Interpreter::Language | Interpreter::Client | Interpreter::Filter => Usage::Argument,
     }
+}
+
+/// The flags of programs behind which a command stands.
+const RUN_FLAGS: [&str; 8] = ["-c", "-e", "-exec", "-execdir", "--run", "--command", "--eval", "--to-command"];
+
+/// Whether these words start the program that follows them.
+fn is_wrapper(words: &[&str]) -> bool {
+    let Some((program, rest)) = words.split_first() else { return false };
+    let is_known = matches!(
+        *program,
+        "env"
+            | "timeout"
+            | "nice"
+            | "nohup"
+            | "sudo"
+            | "doas"
+            | "xargs"
+            | "exec"
+            | "time"
+            | "command"
+            | "stdbuf"
+            | "setsid"
+            | "ionice"
+            | "npx"
+            | "bunx"
+            | "uvx"
+            | "strace"
+    );
+    let is_option =
+        |word: &&str| word.starts_with('-') || word.contains('=') || word.starts_with(|c: char| c.is_ascii_digit());
+    is_known && rest.iter().all(is_option)
 }
 
 /// A program that runs what it is given as text.
@@ -133,7 +189,7 @@ mod tests {
     fn read(line: &str) -> Place {
         let start = line.find("<<x>>").expect("it is there");
         let range = start..start + "<<x>>".len();
-        find_place(line, std::slice::from_ref(&range), &range)
+        find_place(&parse_line(line, std::slice::from_ref(&range)), &range)
     }
 
     fn usage(line: &str) -> String {
@@ -163,6 +219,13 @@ mod tests {
             ("psql -c 'select <<x>>'", "code of psql"),
             ("sed s/a/<<x>>/ f", "code of sed"),
             ("python3 tool.py <<x>>", "argument"),
+            ("echo <<x>> | sh", "script of sh"),
+            ("timeout 9 <<x>>", "program"),
+            ("source <<x>>", "program"),
+            ("docker exec web sh -c 'echo <<x>>'", "script of sh"),
+            ("make watch <<x>>", "argument"),
+            ("jq -r .a <<x>>", "argument"),
+            ("git commit --author node -m <<x>>", "argument"),
             ("psql <<x>>", "argument"),
             ("<<x>> --help", "program"),
             ("cd d && <<x>>", "program"),
@@ -185,6 +248,7 @@ mod tests {
             ("cat <<E\n<<x>>\nE", None),
             ("echo a # <<x>>", None),
             ("echo a > <<x>>", None),
+            ("flock x -c <<x>>", None),
         ] {
             assert_eq!(read(line).quoted, quoted, "{line}");
         }
