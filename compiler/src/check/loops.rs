@@ -66,12 +66,21 @@ fn check_until(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
 /// Where none of the conditions holds in any of so many rounds, the loop fails after the last one.
 fn check_rounds(until: &[Condition], rounds: u32, exhausted: plan::Exhausted, diagnostics: &mut Diagnostics) {
     let never = |condition: &Condition| {
-        condition.expression.tree.as_ref().is_some_and(|tree| (1..=rounds).all(|round| !may_hold(tree, round)))
+        condition.expression.tree.as_ref().is_some_and(|tree| {
+            // Between these rounds, no comparison with a number comes out otherwise.
+            let mut turning = vec![1, i64::from(rounds)];
+            list_numbers(tree, &mut turning);
+            let mut tried = turning.iter().flat_map(|at| at.saturating_sub(1)..=at.saturating_add(1));
+            tried.all(|round| !(1..=i64::from(rounds)).contains(&round) || !may_hold(tree, round))
+        })
     };
     let Some(first) = until.first().filter(|_| exhausted == plan::Exhausted::Fail && until.iter().all(never)) else {
         return;
     };
-    let message = format!("no `until` holds in {rounds} rounds");
+    let message = match rounds {
+        1 => "no `until` holds in the only round".to_owned(),
+        _ => format!("no `until` holds in {rounds} rounds"),
+    };
     diagnostics.push(
         Diagnostic::new(Code::UnboundedLoop, message)
             .label(first.text.outer_span(), "`iteration` counts the rounds from 1")
@@ -79,15 +88,30 @@ fn check_rounds(until: &[Condition], rounds: u32, exhausted: plan::Exhausted, di
     );
 }
 
+/// The numbers that stand in comparisons of a condition.
+fn list_numbers(condition: &Expr, found: &mut Vec<i64>) {
+    match &condition.kind {
+        ExprKind::And(terms) | ExprKind::Or(terms) => terms.iter().for_each(|term| list_numbers(term, found)),
+        ExprKind::Compare { left, right, .. } => {
+            for side in [left, right] {
+                if let ExprKind::Const(Const::Int(number)) = side.kind {
+                    found.push(number);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Whether a condition may hold in this round, by what it says of `iteration`.
-fn may_hold(condition: &Expr, round: u32) -> bool {
+fn may_hold(condition: &Expr, round: i64) -> bool {
     match &condition.kind {
         ExprKind::And(terms) => terms.iter().all(|term| may_hold(term, round)),
         ExprKind::Or(terms) => terms.iter().any(|term| may_hold(term, round)),
         ExprKind::Compare { left, op, right } => {
             let number = |expr: &Expr| match &expr.kind {
                 ExprKind::Const(Const::Int(number)) => Some(*number),
-                ExprKind::Path(path) if path.root == Root::Iteration => Some(i64::from(round)),
+                ExprKind::Path(path) if path.root == Root::Iteration => Some(round),
                 _ => None,
             };
             let (Some(left), Some(right)) = (number(left), number(right)) else { return true };
