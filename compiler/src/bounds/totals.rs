@@ -460,6 +460,9 @@ impl<'p> Counter<'p, '_, '_> {
             }
             // A member adds others of its own agent.
             _ if members + lead == 0 => (0, limits.iterations),
+            _ if swarm.spawn.per_agent == 0 && swarm.decompose.is_none() => {
+                (members.saturating_add(lead), limits.iterations)
+            }
             _ => {
                 let places = u64::from(limits.agents).saturating_sub(others);
                 (places.max(members.saturating_add(lead)), limits.iterations)

@@ -75,7 +75,7 @@ fn check_default(types: &Types, kind: &Type, declared: Span, text: &str, span: S
 /// The default of a `for-each` stands for the outputs of all items.
 fn check_list_default(types: &Types, step: &Step<'_>, diagnostics: &mut Diagnostics) {
     let Some(default) = &step.ast.output.default else { return };
-    let kind = Type::list(step.declared.clone().unwrap_or(Type::STRING));
+    let kind = Type::list(step.declared.clone().unwrap_or(Type::ANY));
     if let Some(wrong) = types.describe_misfit(&kind, &Limits::default(), &default.value, "it") {
         let message = format!("the default of a `for-each` stands for its list, `{kind}`: {wrong}");
         let diagnostic = Diagnostic::new(Code::WrongValue, message)
@@ -288,6 +288,9 @@ fn find_misfit(place: &Place<'_>, wanted: Wanted<'_>, prose: &TemplateText) -> O
     }
 }
 
+/// How many steps that hand on a text are followed: each is looked up among all steps.
+const MOST_HANDED_ON: usize = 10;
+
 /// The step of this name, or behind the port of this name, if a program or an agent writes its text; a `value` that hands
 /// on the text of another step has the text of that.
 fn find_producer<'p>(place: &Place<'p>, name: &str) -> Option<&'p Step<'p>> {
@@ -295,8 +298,7 @@ fn find_producer<'p>(place: &Place<'p>, name: &str) -> Option<&'p Step<'p>> {
     let find = |name: &str| steps.iter().find(|step| same_name(step.name(), name));
     let port = place.step.inputs.iter().find(|(port, _)| same_name(port, name)).map(|(_, step)| *step);
     let mut step = find(name).or_else(|| steps.get(port?))?;
-    // Steps that hand on to each other in a circle are reported elsewhere.
-    for _ in 0..steps.len() {
+    for _ in 0..MOST_HANDED_ON {
         match &step.body {
             Body::Value(prose) if step.ast.output.kind.is_none() => step = find(handed_on(&prose.template)?)?,
             _ => break,

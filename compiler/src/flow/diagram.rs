@@ -119,7 +119,7 @@ impl<'b> Diagram<'b> {
     }
 
     fn push_variable(&mut self, rank: u64, size: usize, rough: bool) -> Variable {
-        debug_assert!((1..=MOST_VALUES).contains(&size), "a variable has 1 to {MOST_VALUES} values");
+        debug_assert!(size <= MOST_VALUES, "a variable has {MOST_VALUES} values at most");
         self.variables.push(Rank { rank, size, rough });
         Variable(u32::try_from(self.variables.len() - 1).expect("there are fewer variables than nodes"))
     }
@@ -310,7 +310,8 @@ impl<'b> Diagram<'b> {
     }
 
     fn make_node(&mut self, variable: u32, children: &[Formula]) -> Formula {
-        let first = children[0];
+        // A variable without values has no test that holds.
+        let Some(&first) = children.first() else { return NEVER };
         // A test that decides nothing gets no node, so that equal formulas stay one.
         if children.iter().all(|&child| child == first) {
             return first;

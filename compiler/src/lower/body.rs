@@ -1,5 +1,7 @@
 //! Lowers the body of a task: each task has exactly one.
 
+use std::collections::HashMap;
+
 use swarmc_plan::StepKind;
 
 use super::datum::Datum;
@@ -11,7 +13,6 @@ use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::suggest::format_list;
 use crate::syntax::Text;
-use crate::template::same_name;
 
 /// The one body of a task.
 pub(super) fn lower_body(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Body> {
@@ -105,6 +106,7 @@ fn lower_value(body: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Bod
         return Some(ast::Body::Value(text.text.clone()));
     }
     let mut record: Vec<(ast::Name, Text)> = Vec::new();
+    let mut known: HashMap<String, usize> = HashMap::new();
     for field in fields {
         let written = &*field.name.text;
         if !value::is_field(written) {
@@ -114,7 +116,9 @@ fn lower_value(body: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Bod
             diagnostics.push(diagnostic);
             continue;
         }
-        if let Some((first, _)) = record.iter().find(|(name, _)| same_name(&name.value, written)) {
+        // As an expression calls it.
+        let place = known.entry(written.replace('-', "_")).or_insert(record.len());
+        if let Some((first, _)) = record.get(*place) {
             let first = (first.value.as_str(), first.span);
             diagnostics.push(report_second_field("given", (written, field.name.span), first));
             continue;

@@ -126,25 +126,23 @@ impl Checker<'_> {
     fn check_pieces(&self, wanted: Wanted<'_>, statements: &[Statement]) -> Option<Unfit> {
         let text = self.passage.text();
         let resolved = self.env.whole.types.underlying_kind(&wanted.kind.kind);
-        let mut is_start = true;
-        for statement in statements {
-            match statement {
-                Statement::Text(range) => {
-                    let written = text.get(range.clone())?;
-                    let piece = written.trim();
-                    let is_null = wanted.kind.lack != Lack::NEVER && "null".contains(piece);
-                    if !is_null && !written.contains("\\<<") && !can_be_piece(resolved, piece, is_start) {
-                        let start = range.start + (written.len() - written.trim_start().len());
-                        let said = format!("with it, the text is not {}", describe_kind(resolved));
-                        return Some(Unfit::new(&(start..start + piece.len()), said));
-                    }
-                    is_start &= piece.is_empty();
-                }
-                Statement::Set { .. } | Statement::Capture { .. } | Statement::Do(_) => {}
-                _ => is_start = false,
-            }
+        let pieces: Vec<(&Range<usize>, &str)> = statements
+            .iter()
+            .filter_map(|statement| match statement {
+                Statement::Text(range) => Some((range, text.get(range.clone())?)),
+                _ => None,
+            })
+            .collect();
+        // What is escaped is known when it is there, and of a text with a block of code that alone counts.
+        if pieces.iter().any(|(_, piece)| piece.contains("\\<<") || piece.contains("```")) {
+            return None;
         }
-        None
+        let is_null = |piece: &str| wanted.kind.lack != Lack::NEVER && "null".contains(piece);
+        let fits = |piece: &str| is_null(piece) || can_be_piece(resolved, piece);
+        let (range, wrong) = pieces.into_iter().find(|(_, piece)| !fits(piece.trim()))?;
+        let start = range.start + (wrong.len() - wrong.trim_start().len());
+        let said = format!("with it, the text is not {}", describe_kind(resolved));
+        Some(Unfit::new(&(start..start + wrong.trim().len()), said))
     }
 
     /// Holds what stands where `condition` is `truth` against a type.
@@ -368,15 +366,13 @@ fn is_plain(kind: &Kind) -> bool {
     matches!(kind, Kind::Text | Kind::String | Kind::File | Kind::Dir)
 }
 
-/// Whether a text of this kind can have this piece, or, where it `is_start`, begin with it.
-fn can_be_piece(kind: &Kind, piece: &str, is_start: bool) -> bool {
+/// Whether a text of this kind can have this piece. A text around a list or a record is left out when it is read.
+fn can_be_piece(kind: &Kind, piece: &str) -> bool {
     match kind {
         Kind::Int | Kind::Float => piece.bytes().all(|byte| b"0123456789+-.eE".contains(&byte)),
         Kind::Bool => "true".contains(piece) || "false".contains(piece),
         // JSON of a word has quotes, and may have escapes.
         Kind::Enum(words) => piece.contains(['"', '\\']) || words.words.iter().any(|word| word.contains(piece)),
-        Kind::List(_) => !is_start || piece.is_empty() || piece.starts_with('['),
-        Kind::Map(_) | Kind::Record(_) => !is_start || piece.is_empty() || piece.starts_with('{'),
         _ => true,
     }
 }

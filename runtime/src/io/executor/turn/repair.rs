@@ -118,13 +118,14 @@ impl Conversation<'_> {
 /// dropped.
 pub(in crate::io::executor) fn read_value(
     text: &str,
-    read: impl FnOnce(&str) -> Result<String, Vec<String>>,
+    read: impl Fn(&str) -> Result<String, Vec<String>>,
     is_cut: bool,
     max_output: usize,
 ) -> Result<String, Vec<String>> {
-    // What stands at the beginning of a text that was cut may be the end of a longer word or number.
-    let is_scalar = |value: &str| value.parse::<f64>().is_ok() || value.parse::<bool>().is_ok();
-    let may_be_cut = |value: &str| is_cut && text.trim_end() == value && is_scalar(value);
+    // The first line of a text that was cut is the end of a longer one, and so may be a value that begins there. A text
+    // is not looked at: its end is what is wanted.
+    let rest = text.split_once('\n').map_or("", |(_, rest)| rest);
+    let may_be_cut = |value: &str| is_cut && !value.starts_with('"') && read(rest).as_deref() != Ok(value);
     match read(text) {
         Ok(value) if value.len() > max_output => {
             let bytes = value.len();
