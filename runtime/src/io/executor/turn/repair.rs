@@ -122,8 +122,8 @@ pub(in crate::io::executor) fn read_value(
     is_cut: bool,
     max_output: usize,
 ) -> Result<String, Vec<String>> {
-    // The first line of a text that was cut is the end of a longer one, and so may be a value that begins there. A text
-    // is not looked at: its end is what is wanted.
+    // The first line of a text that was cut is the end of a longer one, and so may be a value that begins there. Of a text
+    // the end is what is wanted.
     let rest = text.split_once('\n').map_or("", |(_, rest)| rest);
     let may_be_cut = |value: &str| is_cut && !value.starts_with('"') && read(rest).as_deref() != Ok(value);
     match read(text) {
