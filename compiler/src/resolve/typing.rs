@@ -77,6 +77,9 @@ fn infer_pipeline(
         let one = declared.clone().unwrap_or_else(|| infer_body(step, typing, lookup));
         let is_free = declared.is_none() && matches!(step.body, Body::Prompt(_));
         known.steps.push(&step.ast.name, infer_output(step, one.clone(), Type::ANY), step.list.is_some(), is_free);
+        if let Body::Call { name, .. } = &step.body {
+            known.steps.set_called(&name.value);
+        }
         one_item.push(one);
         known.declared.push(declared);
         known.items.push(Type::ANY);

@@ -53,6 +53,8 @@ struct StepType {
     each: bool,
     /// Whether its output is whatever an agent says.
     is_free: bool,
+    /// The pipeline that it calls: the type of its output is that of the result of that.
+    called: Option<String>,
 }
 
 /// The types of a pipeline's own parameters, by name.
@@ -66,7 +68,12 @@ impl StepTypes {
     pub(crate) fn push(&mut self, name: &Name, output: Type, each: bool, is_free: bool) {
         // Expressions cannot tell names apart that differ in `-` and `_` only: the first one is meant.
         self.by_plain.entry(normalize_name(&name.value)).or_insert(self.list.len());
-        self.list.push(StepType { name: name.value.clone(), span: name.span, output, each, is_free });
+        self.list.push(StepType { name: name.value.clone(), span: name.span, output, each, is_free, called: None });
+    }
+
+    /// The last step calls this pipeline.
+    pub(crate) fn set_called(&mut self, pipeline: &str) {
+        self.list.last_mut().expect("a step was added").called = Some(pipeline.to_owned());
     }
 
     pub(crate) fn set(&mut self, step: usize, output: Type) {
@@ -182,6 +189,14 @@ impl Env<'_> {
             kind = next;
         }
         kind
+    }
+
+    /// How the output of a step is given a type.
+    pub(crate) fn suggest_type(&self, step: &str, written: &str) -> String {
+        match self.steps.find(step).and_then(|step| step.called.as_deref()) {
+            Some(called) => format!("give the result of `{called}` a type: `output {written}` in the task that has it"),
+            None => format!("give the output of `{step}` a type: `output {written}`"),
+        }
     }
 
     /// What messages say about it.

@@ -183,10 +183,11 @@ impl Checker<'_> {
         self.push(diagnostic.help(match (kind, step) {
             (Kind::List(_), _) if length => format!("write `{} | length`", self.format_walk(walk)),
             (Kind::List(_), _) => "go through it: `{% for item in … %}`, or pick one, as in `[0]`".to_owned(),
-            (Kind::Text, Some(step)) => format!(
-                "give the output of `{step}` a type: `output {{ {} … }}`, or read it as a whole",
-                if index.is_some() { "FIELD" } else { name.as_str() }
-            ),
+            (Kind::Text, Some(step)) => {
+                let field = if index.is_some() { "FIELD" } else { name.as_str() };
+                let typed = self.env.suggest_type(step, &format!("{{ {field} … }}"));
+                format!("{typed}, or read it as a whole")
+            }
             (_, _) if length && kind.is_text() => format!("write `{} | length`", self.format_walk(walk)),
             _ if index.is_some() => "read it as a whole".to_owned(),
             _ => format!("read it as a whole, without `.{name}`"),
@@ -308,9 +309,8 @@ impl Checker<'_> {
             if let (Kind::Text, Some(_), Some(step)) =
                 (kind, literal.as_items(), value.as_path().and_then(|path| path.name()))
             {
-                let help =
-                    format!("give the output of `{step}` a type: `output \"list<string>\"`, or compare it with a text");
-                return self.push(diagnostic.help(help));
+                let typed = self.env.suggest_type(step, "\"list<string>\"");
+                return self.push(diagnostic.help(format!("{typed}, or compare it with a text")));
             }
             if let (Kind::Text, true, Some(step)) = (
                 kind,
@@ -318,8 +318,8 @@ impl Checker<'_> {
                 value.as_path().and_then(|path| path.name()),
             ) && !super::expr::is_number(literal)
             {
-                let help = format!("give the output of `{step}` a type: `output bool`, or compare it with a text");
-                return self.push(diagnostic.help(help));
+                let typed = self.env.suggest_type(step, "bool");
+                return self.push(diagnostic.help(format!("{typed}, or compare it with a text")));
             }
             if matches!(kind, Kind::Text | Kind::String) && super::expr::is_number(literal) {
                 let help = format!("write `{} | int`, or put the number in quotes", self.clip_source(value));
@@ -378,9 +378,8 @@ impl Checker<'_> {
         let help = match (kind, step) {
             _ if found.one_of => self.ask_first(list, kind),
             (Kind::Text, Some(step)) => {
-                format!(
-                    "give the output of `{step}` a type: `output \"list<string>\"`; or go through its lines: `{shown} | lines`"
-                )
+                let typed = self.env.suggest_type(step, "\"list<string>\"");
+                format!("{typed}; or go through its lines: `{shown} | lines`")
             }
             (Kind::Text | Kind::String, _) => format!("go through its lines: `{shown} | lines`"),
             (Kind::Map(_), _) => format!("go through its values: `{shown} | items | map(attribute=1) | list`"),
