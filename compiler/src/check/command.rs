@@ -234,9 +234,16 @@ pub(super) fn quote_template_word(word: &str) -> String {
 
 /// A text within the double quotes of a shell.
 fn escape_shell(text: &str) -> String {
-    text.chars()
-        .flat_map(|sign| matches!(sign, '"' | '\\' | '$' | '`').then_some('\\').into_iter().chain([sign]))
-        .collect()
+    escape_signs(text, &['"', '\\', '$', '`'])
+}
+
+/// The same, in which the shell replaces variables.
+pub(super) fn quote_with_variables(text: &str) -> String {
+    format!("\"{}\"", escape_signs(text, &['"', '\\', '`']))
+}
+
+fn escape_signs(text: &str, signs: &[char]) -> String {
+    text.chars().flat_map(|sign| signs.contains(&sign).then_some('\\').into_iter().chain([sign])).collect()
 }
 
 #[cfg(test)]

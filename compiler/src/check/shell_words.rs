@@ -12,7 +12,7 @@ use crate::source::Sources;
 use crate::syntax::{Text, quote_text};
 use crate::template;
 
-use super::command::{quote_shell_word, quote_template_word};
+use super::command::{quote_shell_word, quote_template_word, quote_with_variables};
 
 pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     for hook in &model.spec.hooks {
@@ -254,10 +254,7 @@ fn write_shell_word(word: &Text, found: Option<Shell>) -> String {
         Some(Shell::Expansion) if !word.is_bare() && text.starts_with("~/") => {
             format!("~/{}", quote_shell_word(&text[2..]))
         }
-        Some(Shell::Expansion) if !word.is_bare() && text.starts_with('$') => {
-            let escape = |sign| matches!(sign, '"' | '\\' | '`').then_some('\\').into_iter().chain([sign]);
-            format!("\"{}\"", text.chars().flat_map(escape).collect::<String>())
-        }
+        Some(Shell::Expansion) if !word.is_bare() && text.starts_with('$') => quote_with_variables(text),
         Some(Shell::Expansion) if text.contains(['&', ';', '|', '<', '>', '(', ')', '"']) => text.to_owned(),
         Some(Shell::Expansion) if text.starts_with('$') => format!("\"{text}\""),
         Some(Shell::Operator | Shell::Expansion | Shell::Glob) => text.to_owned(),
