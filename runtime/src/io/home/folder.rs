@@ -367,9 +367,18 @@ impl Lock {
             }
         }
         // It says no more than whom to look at.
-        let _ = file.set_len(0).and_then(|()| file.write_all_at(std::process::id().to_string().as_bytes(), 0));
+        let _ = write_holder(&file);
         Ok(Lock { file })
     }
+}
+
+/// Writes down that this process has the lock.
+fn write_holder(file: &File) -> std::io::Result<()> {
+    // Some file systems send a file to the disk as it is closed, once it was cut: that of a new run is left as it is.
+    if file.metadata()?.len() > 0 {
+        file.set_len(0)?;
+    }
+    file.write_all_at(std::process::id().to_string().as_bytes(), 0)
 }
 
 /// Whether a process has the lock of the run in `run`: the kernel says so.

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -32,9 +32,13 @@ pub(crate) fn note_new_session() {
 }
 
 fn has_terminal() -> bool {
-    let look = || read_stat(getpid().as_raw_nonzero().get(), |fields| fields.get(4)?.parse::<i32>().ok());
-    // Where the system does not say so, there is one.
-    *HAS_TERMINAL.get_or_init(|| look() != Some(0))
+    let look = || match File::open("/dev/tty").map_err(|error| Errno::from_io_error(&error)) {
+        Ok(_) => true,
+        Err(Some(Errno::NXIO)) => false,
+        // Where the system does not say so either, there is one.
+        Err(_) => read_stat(getpid().as_raw_nonzero().get(), |fields| fields.get(4)?.parse::<i32>().ok()) != Some(0),
+    };
+    *HAS_TERMINAL.get_or_init(look)
 }
 
 /// Where programs are looked for by processes that have no `PATH`.
