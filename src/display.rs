@@ -22,9 +22,8 @@ mod waiting;
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -53,7 +52,6 @@ const LOOK: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(crate) struct Display {
     shared: Arc<Mutex<Screen>>,
-    done: Arc<AtomicBool>,
     /// How often a person asked to end the run. Apart from the screen, which may be stuck at a slow terminal.
     asked: Arc<AtomicU8>,
     live: bool,
@@ -101,12 +99,7 @@ impl Display {
     pub(crate) fn new(pipeline: &Pipeline, ledger: RunReport, show: Show) -> Display {
         let live = (Stream::Err.is_watched() && !show.quiet && !show.is_machine()).then(Live::new);
         let screen = Screen::new(pipeline, ledger, show, [Sink::new(Stream::Out), Sink::new(Stream::Err)], live);
-        Display {
-            live: screen.live.is_some(),
-            done: Arc::default(),
-            asked: screen.asked.clone(),
-            shared: Arc::new(Mutex::new(screen)),
-        }
+        Display { live: screen.live.is_some(), asked: screen.asked.clone(), shared: Arc::new(Mutex::new(screen)) }
     }
 
     /// The observer to hand to the runtime.
@@ -114,22 +107,7 @@ impl Display {
         Box::new(self.clone())
     }
 
-    /// Draws the live lines ten times a second, and shows what the run waits for, until [`Display::finish`].
-    pub(crate) fn start_animation(&self) -> Option<JoinHandle<()>> {
-        let show = self.lock_screen().show;
-        if show.is_machine() || show.quiet {
-            return None;
-        }
-        let display = self.clone();
-        let pause = if self.live { FRAME } else { LOOK };
-        Some(std::thread::spawn(move || {
-            while !display.done.load(Ordering::Relaxed) {
-                display.advance();
-                std::thread::park_timeout(pause);
-            }
-        }))
-    }
-
+    /// Draws the live lines anew, and shows what the run waits for.
     fn advance(&self) {
         let now = swarmc_view::now_ms();
         let run = {
@@ -137,7 +115,7 @@ impl Display {
             screen.advance_frame();
             screen.silence.is_over(now).then(|| screen.ledger.run.clone())
         };
-        // The screen is free while the journal is read: the run does not wait for that.
+        // The screen is free while the journal is read: what a person types is answered meanwhile.
         if let Some(run) = run {
             let waiting = read_waiting(&run);
             self.lock_screen().show_waiting(waiting, now);
@@ -198,13 +176,7 @@ impl Display {
     }
 
     /// Passes on what is left, takes the live lines away, and gives back what became of the steps.
-    pub(crate) fn finish(&self, animation: Option<JoinHandle<()>>) -> RunReport {
-        self.done.store(true, Ordering::Relaxed);
-        if let Some(animation) = animation {
-            animation.thread().unpark();
-            // The thread has nothing to say; if it panicked, the hook has said so.
-            let _ = animation.join();
-        }
+    pub(crate) fn finish(&self) -> RunReport {
         let mut screen = self.lock_screen();
         screen.flush_all();
         screen.live_off();
@@ -245,6 +217,15 @@ impl Observer for Display {
 
     fn wants_output(&self) -> bool {
         self.lock_screen().show.log_lines() != LogLines::None
+    }
+
+    fn tick_interval(&self) -> Option<Duration> {
+        let show = self.lock_screen().show;
+        (!show.is_machine() && !show.quiet).then_some(if self.live { FRAME } else { LOOK })
+    }
+
+    fn tick(&mut self) {
+        self.advance();
     }
 }
 

@@ -208,9 +208,8 @@ fn run_with_display(
     let control = Control::new();
     signals::watch_signals(control.clone(), display.clone())?;
     approve::listen_for_answers(control.clone(), display.clone());
-    let animation = display.start_animation();
     let outcome = go(control, &display);
-    let ledger = display.finish(animation);
+    let ledger = display.finish();
     match outcome {
         Err(RunError::Diverged(divergence)) => replay::report_divergence(&divergence, show),
         outcome => summary::show_summary(home, pipeline, &ledger, outcome.into_diagnostic()?, show),

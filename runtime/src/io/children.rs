@@ -29,6 +29,9 @@ static ROOM: Mutex<ProcessLimit> = Mutex::new(ProcessLimit { most: usize::MAX, l
 /// Held shared while a process is started: no thread may take it for an orphan until it is in [`STARTED`].
 static STARTING: RwLock<()> = RwLock::new(());
 
+/// When [`sweep_orphans`] reaps next.
+static NEXT_SWEEP: Mutex<Option<Instant>> = Mutex::new(None);
+
 /// The children that this process had before it adopted any, with the moments at which they started.
 static BEFORE: OnceLock<BTreeSet<(i32, u64)>> = OnceLock::new();
 
@@ -39,7 +42,7 @@ static BEFORE: OnceLock<BTreeSet<(i32, u64)>> = OnceLock::new();
 /// It is for the whole process, which must start others with this crate alone.
 ///
 /// # Errors
-/// The system has no such thing, or no thread for it.
+/// The system has no such thing.
 pub fn adopt_orphans() -> io::Result<()> {
     let known = list_children().into_iter().filter_map(|child| Some((child, start_time(child)?)));
     if BEFORE.set(known.collect()).is_err() {
@@ -47,13 +50,7 @@ pub fn adopt_orphans() -> io::Result<()> {
     }
     set_child_subreaper(Some(getpid()))?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    let sweep = || {
-        loop {
-            std::thread::sleep(SWEEP);
-            reap_orphans();
-        }
-    };
-    std::thread::Builder::new().name("orphans".to_owned()).stack_size(64 * 1024).spawn(sweep)?;
+    *NEXT_SWEEP.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + SWEEP);
     Ok(())
 }
 
@@ -165,6 +162,18 @@ pub(crate) fn list_descendants() -> Option<BTreeSet<i32>> {
         }
     }
     Some(found)
+}
+
+/// Reaps the orphans that have ended, where the time for that has come; when it comes next. None where this process adopts
+/// none.
+pub(crate) fn sweep_orphans() -> Option<Instant> {
+    let mut next = NEXT_SWEEP.lock().unwrap_or_else(PoisonError::into_inner);
+    let now = Instant::now();
+    if (*next)? <= now {
+        reap_orphans();
+        *next = Some(now + SWEEP);
+    }
+    *next
 }
 
 /// Reaps the orphans that have ended.

@@ -1,6 +1,8 @@
 //! The interface of programs that watch a run: called from a thread of its own, so that a slow terminal stalls neither
 //! the run nor its pipes.
 
+use std::time::Duration;
+
 use crate::types::event::{Record, StepId};
 use crate::types::telemetry::Signal;
 
@@ -28,6 +30,14 @@ pub trait Observer: Send {
     fn wants_signals(&self) -> bool {
         false
     }
+
+    /// How often [`Observer::tick`] is to be called, between two other calls; never without one. Asked once.
+    fn tick_interval(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Time has passed.
+    fn tick(&mut self) {}
 
     /// Something a person should know that is no event of the workflow, as one line without a full stop.
     fn notice(&mut self, text: &str);

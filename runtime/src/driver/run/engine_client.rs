@@ -15,6 +15,7 @@ use super::{Ended, Options, Outcome, build_graph, find_pipeline, load_values, re
 use crate::core::state::State;
 use crate::io::control::Control;
 use crate::io::engine::{Engine, LocalRun, pass_orders_on};
+use crate::io::executor::Ticks;
 use crate::io::home::{Home, RunFolder};
 use crate::types::engine::Submission;
 use crate::types::error::RunError;
@@ -62,6 +63,7 @@ pub fn run_on_engine(
     let is_in_vain = pass_orders_on(engine, &run, &control).map_err(request)?;
     let mut follower = Follower::new(copy.folder.clone(), copy.folder.layout(pipeline));
     let mut is_away = false;
+    let mut ticks = Ticks::new(&*observer);
     loop {
         let is_over = match handle.block_on(copy.copy()) {
             Ok(is_over) => is_over,
@@ -82,6 +84,7 @@ pub fn run_on_engine(
             break;
         }
         std::thread::sleep(PAUSE);
+        ticks.advance(&mut *observer);
     }
     let refused = copy.folder.path.join(REFUSED);
     if let Ok(why) = std::fs::read_to_string(refused) {

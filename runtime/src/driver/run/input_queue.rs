@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Input;
 use super::records::now_millis;
+use crate::io::children::sweep_orphans;
 use crate::io::executor::Pool;
 
 /// The inputs that have come.
@@ -61,7 +62,7 @@ impl InputQueue {
         !self.unfinished && self.held.is_empty()
     }
 
-    /// Waits for an input or the alarm, while the pool carries out the attempts of this thread.
+    /// Waits for an input or the alarm, while the pool carries out the attempts of this thread. Reaps orphans meanwhile.
     pub(super) fn wait(&self, pool: Option<&mut Pool<'_>>) -> Option<Waited> {
         let Some(pool) = pool else { return self.wait_input().map(Waited::Input) };
         // They have their turn also where one input follows another.
@@ -76,7 +77,7 @@ impl InputQueue {
             if due.is_some_and(|due| due <= Instant::now()) {
                 return Some(Waited::Alarm);
             }
-            pool.run_once(due);
+            pool.run_once([due, sweep_orphans()].into_iter().flatten().min());
         }
     }
 

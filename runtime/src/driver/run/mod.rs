@@ -55,7 +55,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
-use std::thread::JoinHandle;
 
 use swarmc_plan::{Pipeline, Plan, Step};
 
@@ -67,7 +66,7 @@ use crate::io::artifact::Watches;
 use crate::io::children;
 use crate::io::control::Control;
 use crate::io::engine::keeping;
-use crate::io::executor::{self, FileWriter, ObserverHandle, Pool};
+use crate::io::executor::{self, FileWriter, ObserverHandle, Pool, WritingThread};
 use crate::io::home::{ATTEMPTS, Home, Lock, RunConfig, RunFolder, SnapshotWriter};
 use crate::io::journal::{FileJournal, Journal};
 use crate::io::llm::Models;
@@ -382,7 +381,7 @@ impl RunSetup<'_> {
             true => Reuser::open(&folder, &plan.workflow, self.reuse.as_ref(), observer_handle)?,
             false => Reuser::default(),
         };
-        let (file_writer, writing_thread) = start_file_writer(inputs);
+        let (file_writer, writing_thread) = build_file_writer(inputs);
         let layout = folder.layout(pipeline);
         let durability = journal.durability();
         let names = (folder.id.clone(), folder.path.clone(), process_env.workspace.clone());
@@ -525,9 +524,9 @@ fn create_poller() -> Result<Poller, RunError> {
     Poller::new().map_err(|error| RunError::Request(format!("the system has no room for the files of a run: {error}")))
 }
 
-fn start_file_writer(inputs: &Inputs) -> (FileWriter, JoinHandle<()>) {
+fn build_file_writer(inputs: &Inputs) -> (FileWriter, WritingThread) {
     let inputs = inputs.clone();
-    FileWriter::start(move |error| {
+    FileWriter::new(move |error| {
         // A loop that has ended has counted its files already.
         let _ = inputs.send(Input::Broken(error.to_string()));
     })

@@ -1,12 +1,11 @@
 //! What a run writes into its folder for people, and the texts that its records refer to.
 
 use std::path::PathBuf;
-use std::thread::JoinHandle;
 
 use super::eval::render_failure;
 use super::text_store::{TextStore, store_content};
 use crate::core::state::State;
-use crate::io::executor::FileWriter;
+use crate::io::executor::{FileWriter, WritingThread};
 use crate::io::home::{Layout, RunFolder};
 use crate::types::error::RunError;
 use crate::types::event::{Content, Failure, StepId, escaped_length};
@@ -17,7 +16,7 @@ pub(super) struct Outputs {
     pub layout: Layout,
     pub texts: Box<dyn TextStore>,
     /// The thread that writes files for people; none where no files are written.
-    file_writer: Option<(FileWriter, JoinHandle<()>)>,
+    file_writer: Option<(FileWriter, WritingThread)>,
 }
 
 impl Outputs {
@@ -26,7 +25,7 @@ impl Outputs {
         folder: RunFolder,
         layout: Layout,
         texts: Box<dyn TextStore>,
-        file_writer: Option<(FileWriter, JoinHandle<()>)>,
+        file_writer: Option<(FileWriter, WritingThread)>,
     ) -> Outputs {
         Outputs { folder, layout, texts, file_writer }
     }
@@ -134,7 +133,7 @@ impl Outputs {
     /// The thread that writes panicked.
     pub(super) fn close(&mut self) -> Result<(), String> {
         let Some((file_writer, thread)) = self.file_writer.take() else { return Ok(()) };
-        // It ends when the last of them is gone.
+        // The thread ends when the last of them is gone.
         drop(file_writer);
         thread.join().map_err(|_| "the thread that writes outputs panicked".to_owned())
     }

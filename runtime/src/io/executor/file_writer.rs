@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::thread::JoinHandle;
 
 use crate::io::home::create_private;
@@ -17,10 +18,28 @@ const WAITING: usize = 64;
 /// The folders that are remembered to be there.
 const REMEMBERED: usize = 1000;
 
-/// Writes files in the order they are given. Clones feed the same thread.
+/// Writes files in the order they are given, on a thread that starts with the first of them. Clones feed the same thread.
 #[derive(Clone, Debug)]
 pub(crate) struct FileWriter {
-    sender: SyncSender<Note>,
+    sender: Arc<LazyLock<SyncSender<Note>, Start>>,
+}
+
+/// Starts the thread.
+type Start = Box<dyn FnOnce() -> SyncSender<Note> + Send>;
+
+/// The thread that writes, once there is a file.
+#[derive(Debug)]
+pub(crate) struct WritingThread(Arc<OnceLock<JoinHandle<()>>>);
+
+impl WritingThread {
+    /// Waits until every file is written; every [`FileWriter`] must be gone, or go soon.
+    ///
+    /// # Errors
+    /// The thread panicked.
+    pub(crate) fn join(self) -> std::thread::Result<()> {
+        // What starts it holds it until then.
+        Arc::into_inner(self.0).and_then(OnceLock::into_inner).map_or(Ok(()), JoinHandle::join)
+    }
 }
 
 enum Note {
@@ -33,14 +52,14 @@ enum Note {
 }
 
 impl FileWriter {
-    /// Starts the thread, which calls `failed` for the first file that cannot be written and drops the others. It ends
-    /// when every clone is gone and all is written.
-    pub(crate) fn start(failed: impl FnOnce(RunError) + Send + 'static) -> (FileWriter, JoinHandle<()>) {
-        let (sender, receiver) = mpsc::sync_channel(WAITING);
-        let thread = std::thread::Builder::new()
-            .name("files".to_owned())
-            .stack_size(128 * 1024)
-            .spawn(move || {
+    /// A writer that calls `failed` for the first file that cannot be written and drops the others. Its thread ends when every
+    /// clone is gone and all is written.
+    pub(crate) fn new(failed: impl FnOnce(RunError) + Send + 'static) -> (FileWriter, WritingThread) {
+        let thread = Arc::new(OnceLock::new());
+        let started = Arc::clone(&thread);
+        let start = move || {
+            let (sender, receiver) = mpsc::sync_channel(WAITING);
+            let write = move || {
                 if let Err(error) = write_all(&receiver) {
                     failed(error);
                     // A task that still has something to write must not wait for us, nor for what comes behind it.
@@ -50,9 +69,13 @@ impl FileWriter {
                         }
                     }
                 }
-            })
-            .expect("the system has room for one more thread");
-        (FileWriter { sender }, thread)
+            };
+            let builder = std::thread::Builder::new().name("files".to_owned()).stack_size(128 * 1024);
+            let handle = builder.spawn(write).expect("the system has room for one more thread");
+            started.set(handle).expect("the thread starts once");
+            sender
+        };
+        (FileWriter { sender: Arc::new(LazyLock::new(Box::new(start))) }, WritingThread(thread))
     }
 
     /// Writes `bytes` to `path`, replacing what is there.
@@ -155,7 +178,7 @@ mod tests {
     fn an_artifact_that_is_read_meanwhile_is_whole() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("artifacts/0af3");
-        let (writer, thread) = FileWriter::start(|error| panic!("{error}"));
+        let (writer, thread) = FileWriter::new(|error| panic!("{error}"));
         writer.store(path.clone(), b"before".to_vec());
         let (sender, receiver) = mpsc::channel();
         writer.report_when_written(move || sender.send(()).unwrap());

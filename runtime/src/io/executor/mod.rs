@@ -36,9 +36,9 @@ use crate::types::usage::Usage;
 
 pub(crate) use acp::{Acp, Tools};
 pub(crate) use edits::{locate_edit, read_edit};
-pub(crate) use file_writer::FileWriter;
+pub(crate) use file_writer::{FileWriter, WritingThread};
 pub(crate) use model::Model;
-pub(crate) use observer_queue::ObserverHandle;
+pub(crate) use observer_queue::{ObserverHandle, Ticks};
 pub(crate) use pool::STACK;
 pub(crate) use pool::{Pool, Services};
 pub(crate) use tool_loop::ToolGrant;

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::types::activity::{Flow, now_ms};
 use crate::types::event::{Record, StepId};
@@ -123,8 +123,18 @@ impl ObserverHandle {
 }
 
 fn run_observer(observer: Box<dyn Observer>, receiver: &Receiver<View>, backlog: &AtomicUsize) {
+    let mut ticks = Ticks::new(&*observer);
     let mut show = Show { observer, backlog, left_out: BTreeMap::new(), links: BTreeMap::new() };
-    while let Ok(first) = receiver.recv() {
+    loop {
+        let first = match ticks.advance(&mut *show.observer) {
+            None => receiver.recv().map_err(RecvTimeoutError::from),
+            Some(pause) => receiver.recv_timeout(pause),
+        };
+        let first = match first {
+            Ok(first) => first,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
         // Being woken for each record would cost a run of short steps more than showing them; output is shown at once,
         // while it is still in the processor's cache.
         if matches!(first, View::Records(_)) {
@@ -135,6 +145,30 @@ fn run_observer(observer: Box<dyn Observer>, receiver: &Receiver<View>, backlog:
     }
     show.tell_gaps();
     show.show_disconnected();
+}
+
+/// The ticks of an observer.
+pub(crate) struct Ticks {
+    interval: Option<Duration>,
+    due: Instant,
+}
+
+impl Ticks {
+    /// The first one is due after an interval.
+    pub(crate) fn new(observer: &dyn Observer) -> Ticks {
+        let interval = observer.tick_interval();
+        Ticks { interval, due: Instant::now() + interval.unwrap_or_default() }
+    }
+
+    /// Calls [`Observer::tick`] where it is due; how long it is until the next one.
+    pub(crate) fn advance(&mut self, observer: &mut dyn Observer) -> Option<Duration> {
+        let interval = self.interval?;
+        if self.due <= Instant::now() {
+            observer.tick();
+            self.due = Instant::now() + interval;
+        }
+        Some(self.due.saturating_duration_since(Instant::now()))
+    }
 }
 
 /// What the thread knows.
