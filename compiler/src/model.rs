@@ -284,6 +284,8 @@ pub(crate) struct Pack<'a> {
     pub rules: Vec<PackRule>,
     /// What its texts read.
     pub reads: Vec<Read>,
+    /// The documents that steps say they write, and that are not there yet.
+    pub made: Vec<Made>,
 }
 
 impl Pack<'_> {
@@ -408,7 +410,7 @@ impl Files {
     }
 }
 
-/// A file that is read and that steps say they write.
+/// A file that is read, that is not there yet, and that steps say they write.
 #[derive(Debug)]
 pub(crate) struct Made {
     /// As the workspace sees it.

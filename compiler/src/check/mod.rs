@@ -121,7 +121,9 @@ const CHECKS: &[Check] = &[
         on.counts.routes = exhaustive::check(on.model, on.pipeline, &mut on.flow, found)
     }),
     on_order(&[Code::ParallelWriters], |on, found| writers::check(on.pipeline, on.written, &mut on.flow, found)),
-    on_order(&[Code::MissingFile], |on, found| produced_files::check(on.model, on.pipeline, on.sources, found)),
+    on_order(&[Code::MissingFile], |on, found| {
+        produced_files::check(on.model, on.pipeline, on.sources, &mut on.flow, found)
+    }),
     on_order(&[Code::FailureUnhandled], |on, found| unhandled::check(on.pipeline, &mut on.flow, found)),
     on_order(&[Code::UnreachableReceiver], |on, found| receivers::check(on.pipeline, &mut on.flow, found)),
     on_order(&[Code::GuardedJoin], |on, found| guarded_join::check(on.pipeline, &mut on.flow, found)),

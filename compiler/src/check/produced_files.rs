@@ -1,16 +1,27 @@
-//! SW104: a file that a step makes, read by one that does not wait for it.
+//! SW104: a file that a step makes, read by one that does not wait for it, where that step may be skipped, or outside of
+//! the worktree that it lies in.
 
-use crate::code::Code;
+use std::collections::BTreeSet;
+
+use crate::code::{Code, Severity};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Made, Model, Pipeline, Step};
+use crate::flow::{Hop, Lazy};
+use crate::model::{Made, Model, PackRule, Pipeline, Read, Step};
 use crate::resolve::files::{copy_targets, files_of, lies_in};
 use crate::source::{Sources, Span};
+use crate::suggest::format_list;
 use crate::syntax::Text;
 
 /// The pairs of a file that is read and a step that may make it that are looked at: beyond them nothing is said.
 const LOOKED_AT: usize = 1_000_000;
 
-pub(super) fn check(model: &Model<'_>, pipeline: &Pipeline<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+pub(super) fn check<'a>(
+    model: &Model<'a>,
+    pipeline: &Pipeline<'a>,
+    sources: &Sources,
+    flow: &mut Lazy<'_, 'a>,
+    diagnostics: &mut Diagnostics,
+) {
     let mut left = LOOKED_AT;
     let makes = |step: usize, made: &Made| !find_write_spans(model, &pipeline.steps[step], sources, made).is_empty();
     let mut inside: Vec<Vec<usize>> = vec![Vec::new(); pipeline.steps.len()];
@@ -18,26 +29,59 @@ pub(super) fn check(model: &Model<'_>, pipeline: &Pipeline<'_>, sources: &Source
         step.within.into_iter().for_each(|holder| inside[holder].push(index));
     }
     for (reader, step) in pipeline.steps.iter().enumerate() {
-        if step.made.is_empty() {
+        let read = list_made(model, step);
+        if read.is_empty() {
             continue;
         }
-        let late: Vec<&Made> =
-            step.made.iter().filter(|made| !step.needs.iter().any(|need| makes(need.step, made))).collect();
-        if late.is_empty() {
-            continue;
-        }
-        let Some(rest) = left.checked_sub(pipeline.steps.len() * (1 + late.len())) else { return };
+        let Some(rest) = left.checked_sub(pipeline.steps.len() * (1 + read.len())) else { return };
         left = rest;
         let before = find_settled_steps(pipeline, &inside, reader);
-        for made in late {
-            let mut makers = (0..pipeline.steps.len()).filter(|&step| makes(step, made));
-            let Some(first) = makers.next() else { continue };
-            if !before[first] && !makers.any(|maker| before[maker]) {
-                let places = find_write_spans(model, &pipeline.steps[first], sources, made);
-                diagnostics.push(too_early(pipeline, reader, first, made, &places));
+        for made in read {
+            let makers: Vec<usize> = (0..pipeline.steps.len()).filter(|&step| makes(step, made)).collect();
+            let Some(&first) = makers.first() else { continue };
+            let settled: Vec<usize> = makers.iter().copied().filter(|&maker| before[maker]).collect();
+            let places = |maker: usize| find_write_spans(model, &pipeline.steps[maker], sources, made);
+            if settled.is_empty() {
+                diagnostics.push(too_early(pipeline, reader, first, made, &places(first)));
+            } else if makers.iter().any(|&maker| may_have_made_before(pipeline, reader, maker)) {
+                // An earlier round may have left it.
+            } else if let Some(hops) = flow.get().find_unmade(reader, &settled, made.span) {
+                diagnostics.push(may_be_unmade(pipeline, reader, &settled, made, &hops));
+            } else if let [maker] = makers.as_slice()
+                && is_apart(pipeline, reader, *maker, &before, &find_settled_steps(pipeline, &inside, *maker))
+            {
+                diagnostics.push(elsewhere(pipeline, reader, *maker, made, &places(*maker)));
             }
         }
     }
+}
+
+/// The files that a step reads, itself or by its packs, and that steps are to make.
+fn list_made<'m>(model: &'m Model<'_>, step: &'m Step<'_>) -> Vec<&'m Made> {
+    let mut made: Vec<&Made> = step.made.iter().collect();
+    let mut open: Vec<usize> = step.context.iter().copied().chain(step.reads.iter().filter_map(Read::pack)).collect();
+    let mut seen = BTreeSet::new();
+    while let Some(pack) = open.pop() {
+        if seen.insert(pack) {
+            made.extend(&model.packs[pack].made);
+            open.extend(model.packs[pack].rules.iter().filter_map(PackRule::merged_pack));
+        }
+    }
+    made
+}
+
+/// Whether a round before this one may have made a file.
+fn may_have_made_before(pipeline: &Pipeline<'_>, reader: usize, maker: usize) -> bool {
+    pipeline.ast.rounds.is_some()
+        || pipeline.steps[maker].within.is_some()
+        || pipeline.has_previous_round(reader, maker)
+}
+
+/// Whether a step reads in the workspace what another one leaves in a worktree, and nothing between them can hand it on.
+fn is_apart(pipeline: &Pipeline<'_>, reader: usize, maker: usize, before: &[bool], earlier: &[bool]) -> bool {
+    let has_own = |step: usize| pipeline.steps[step].ast.worktree.is_some();
+    let is_between = |step: usize| before[step] && step != maker && !earlier[step];
+    has_own(maker) && !has_own(reader) && !(0..pipeline.steps.len()).any(is_between)
 }
 
 /// Where a step says that it writes the file, or that it is copied there.
@@ -68,6 +112,34 @@ fn find_settled_steps(pipeline: &Pipeline<'_>, inside: &[Vec<usize>], step: usiz
         }
     }
     before
+}
+
+/// A file that none of its makers has made where all of them were skipped.
+fn may_be_unmade(pipeline: &Pipeline<'_>, reader: usize, makers: &[usize], made: &Made, hops: &[Hop]) -> Diagnostic {
+    let (step, path) = (pipeline.steps[reader].name(), &made.path);
+    let names = format_list(makers.iter().map(|&maker| pipeline.steps[maker].name()), "and");
+    let (makes, skipped) = match makers.len() {
+        1 => ("makes", "can have been skipped"),
+        _ => ("make", "can all have been skipped"),
+    };
+    let message = format!("`{step}` reads `{path}`, and {names}, which {makes} it, {skipped}");
+    let first = pipeline.steps[makers[0]].name();
+    let diagnostic = Diagnostic::new(Code::MissingFile, message).label(made.span, "may not be there").help(format!(
+        "let `{step}` run only where `{first}` has: `when \"status.{} == 'succeeded'\"`",
+        first.replace('-', "_")
+    ));
+    hops.iter().fold(diagnostic, |diagnostic, hop| diagnostic.label(hop.span, hop.text.clone()))
+}
+
+/// A file that is made in a worktree and read outside of it.
+fn elsewhere(pipeline: &Pipeline<'_>, reader: usize, maker: usize, made: &Made, places: &[Span]) -> Diagnostic {
+    let (step, name, path) = (pipeline.steps[reader].name(), pipeline.steps[maker].name(), &made.path);
+    let message = format!("`{step}` reads `{path}` outside of the worktree in which `{name}` makes it");
+    let diagnostic = Diagnostic::new(Code::MissingFile, message)
+        .label(made.span, "not there")
+        .help(format!("let both work in one: `worktree {name}` in `{name}` and in `{step}`"));
+    let diagnostic = Diagnostic { severity: Some(Severity::Warning), ..diagnostic };
+    places.iter().fold(diagnostic, |diagnostic, place| diagnostic.label(*place, "made here"))
 }
 
 fn too_early(pipeline: &Pipeline<'_>, reader: usize, maker: usize, made: &Made, places: &[Span]) -> Diagnostic {

@@ -32,7 +32,7 @@ pub(crate) use budget::Budget;
 pub(crate) use cases::{Cover, Uncovered};
 pub(crate) use ends::can_fail;
 pub(crate) use proof::{Proofs, is_about, is_assumed};
-pub(crate) use route::Missing;
+pub(crate) use route::{Hop, Missing};
 
 /// The loops around a step that the order of variables looks at.
 const MOST_NESTED: usize = 8;

@@ -7,6 +7,7 @@ use std::ops::Range;
 use super::Flow;
 use super::diagram::{ALWAYS, NEVER, Sized, negate_formula};
 use crate::model::{Read, Step, TemplateText, Variable};
+use crate::source::Span;
 use crate::template::{Fact, Part, Statement, Status, Template};
 
 impl Flow<'_, '_> {
@@ -78,6 +79,30 @@ impl Flow<'_, '_> {
             if let Some(found) = found
                 && let Some(around) =
                     self.reach_in_statements(step, &prose.template, &prose.template.logic, &found.whole)
+            {
+                return around;
+            }
+        }
+        Ok(ALWAYS)
+    }
+
+    /// Holds where a step reads the file that is named at `span`.
+    pub(super) fn file_formula(&mut self, step: usize, span: Span) -> Sized {
+        let (model, pipeline) = (self.model, self.pipeline);
+        let resolved = &pipeline.steps[step];
+        let system = resolved.agent.and_then(|agent| model.agents[agent].system.as_ref());
+        let texts = step_texts(resolved).into_iter().chain(system);
+        // A text without logic reaches each of its directives.
+        for prose in texts.filter(|prose| !prose.template.logic.is_empty()) {
+            let place = prose.template.parts.iter().find_map(|part| match part {
+                Part::Directive(directive) => {
+                    let name = directive.name.as_ref()?;
+                    (prose.passage.span(name.range.clone()) == span).then(|| directive.range.clone())
+                }
+                Part::Text(_) | Part::Escape | Part::Logic(_) => None,
+            });
+            if let Some(place) = place
+                && let Some(around) = self.reach_in_statements(step, &prose.template, &prose.template.logic, &place)
             {
                 return around;
             }

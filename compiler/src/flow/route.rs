@@ -77,6 +77,25 @@ impl Flow<'_, '_> {
         })
     }
 
+    /// How all of `makers` can have been skipped where a step reads the file that is named at `span`; none where one of them
+    /// runs on every route, or the question is too large.
+    pub(crate) fn find_unmade(&mut self, step: usize, makers: &[usize], span: Span) -> Option<Vec<Hop>> {
+        self.diagram.begin_question();
+        let route = self.unmade_route(step, makers, span).ok()??;
+        Some(self.route_hops(*makers.first()?, &route))
+    }
+
+    fn unmade_route(&mut self, step: usize, makers: &[usize], span: Span) -> Result<Option<Assignment>, TooLarge> {
+        let starts = self.run_formula(step)?;
+        let place = self.file_formula(step, span)?;
+        let mut route = self.diagram.and(starts, place)?;
+        for &maker in makers {
+            let skipped = self.status_formula(Some(step), maker, &[Status::Skipped])?;
+            route = self.diagram.and(route, skipped)?;
+        }
+        self.diagram.find_assignment(route)
+    }
+
     /// What keeps a step from running on this route, back to where it began.
     fn route_hops(&mut self, step: usize, route: &Assignment) -> Vec<Hop> {
         let pipeline = self.pipeline;

@@ -8,7 +8,7 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::files::Entry;
 use crate::load::workspace_path;
-use crate::model::{Agent, Await, Files, Step, TemplateText};
+use crate::model::{Agent, Await, Files, Made, Step, TemplateText};
 use crate::source::{Sources, Span};
 use crate::suggest;
 use crate::symbols::names::Names;
@@ -134,16 +134,16 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         }
     }
 
-    /// What a step waits for because of its files, its agent's files and its packs.
+    /// What a step waits for because of its files, its agent's files and its packs; and the inputs that steps make.
     pub(super) fn collect_awaits(
         &mut self,
         steps: &[Step<'a>],
         index: usize,
         (names, edges): (&Names, Option<&ast::Edges>),
         agents: &[Agent<'a>],
-    ) -> Vec<Await> {
+    ) -> (Vec<Await>, Vec<Made>) {
         let step = &steps[index];
-        let mut awaits = Vec::new();
+        let (mut awaits, mut made) = (Vec::new(), Vec::new());
         self.diagnostics.set_home(Some(step.ast.name.span));
         if let Some(files) = files_of(step, agents) {
             for input in &files.inputs {
@@ -152,7 +152,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                     None if !input.required => {
                         self.loader.resolve_path(input.path.as_str(), path_span(&input.path), self.diagnostics);
                     }
-                    None => self.lies_there(&input.path, steps, agents),
+                    None => made.extend(self.find_input(&input.path, steps, agents)),
                     Some(from) => {
                         let Some(target) = self.find_maker(step, from, names, steps) else { continue };
                         if steps[target].list.is_some() {
@@ -183,7 +183,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 awaits.push(Await { step: target, when: swarmc_plan::When::Always, soft: true, span: name.span });
             }
         }
-        awaits
+        (awaits, made)
     }
 
     /// The task that files come from.
@@ -225,8 +225,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         );
     }
 
-    /// A file of the workspace, or one that a task puts there.
-    fn lies_there(&mut self, path: &Text, steps: &[Step<'a>], agents: &[Agent<'a>]) {
+    /// Looks for a file of the workspace; gives it where a task is to put it there.
+    fn find_input(&mut self, path: &Text, steps: &[Step<'a>], agents: &[Agent<'a>]) -> Option<Made> {
         let wanted = if path.as_str().ends_with('/') { Entry::Folder } else { Entry::File };
         let (loader, home) = (&*self.loader, path_span(path));
         let made = |path: &str| {
@@ -238,7 +238,9 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                         .any(|copy| workspace_path(&loader.sources, copy).is_some_and(|copy| lies_in(path, &copy)))
             })
         };
-        self.loader.find_entry(path.as_str().trim_end_matches('/'), wanted, home, Some(&made), self.diagnostics);
+        let found =
+            self.loader.find_entry(path.as_str().trim_end_matches('/'), wanted, home, Some(&made), self.diagnostics);
+        found.map(|path| Made { path, span: home })
     }
 
     /// Reports a file that a task does not say it leaves, or says it may leave out.

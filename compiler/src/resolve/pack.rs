@@ -11,7 +11,7 @@ use crate::ast::{self, Name, Spanned, Summary};
 use crate::code::{Code, Severity};
 use crate::diagnostic::Diagnostic;
 use crate::files::Entry;
-use crate::model::{Agent, Pack, PackRule, Pipeline, Read, Step, Swarm};
+use crate::model::{Agent, Made, Pack, PackRule, Pipeline, Read, Step, Swarm};
 use crate::suggest;
 use crate::symbols::NameKind;
 use crate::syntax::Text;
@@ -31,14 +31,15 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
 
     /// A pack; `made` are the patterns of what tasks write.
     fn resolve_pack(&mut self, pack: &'a ast::ContextPack, made: &[&str], agents: &[Agent<'a>]) -> Pack<'a> {
-        let mut reads = Vec::new();
+        let (mut reads, mut files_made) = (Vec::new(), Vec::new());
         let rules = pack.rules.iter().map(|rule| match &rule.value {
             ast::PackRule::Goal(text) => self.pack_texts(std::slice::from_ref(text), &mut reads),
             ast::PackRule::DefinitionOfDone(texts) => self.pack_texts(texts, &mut reads),
             ast::PackRule::Docs { path, lines } => {
                 let made = |path: &str| made.iter().any(|glob| fast_glob::glob_match(glob, path));
                 let span = path.span(0..path.as_str().len());
-                self.loader.find_entry(path.as_str(), Entry::File, span, Some(&made), self.diagnostics);
+                let found = self.loader.find_entry(path.as_str(), Entry::File, span, Some(&made), self.diagnostics);
+                files_made.extend(found.map(|path| Made { path, span }));
                 let written = self.loader.workspace_path(path.as_str(), span).is_some_and(|path| made(&path));
                 // A task may write more lines before the pack is read.
                 if let Some(lines) = lines.as_ref().filter(|_| !written)
@@ -70,7 +71,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             _ => PackRule::Plain,
         });
         let rules = rules.collect();
-        Pack { ast: pack, rules, reads }
+        Pack { ast: pack, rules, reads, made: files_made }
     }
 
     fn pack_texts(&mut self, texts: &[Text], reads: &mut Vec<Read>) -> PackRule {

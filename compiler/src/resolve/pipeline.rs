@@ -107,8 +107,9 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         }
         // A task may take files from one that is declared after it, so this waits until all steps are known.
         for index in 0..resolved.len() {
-            let awaits = self.collect_awaits(&resolved, index, (&steps, pipeline.edges.as_ref()), agents);
+            let (awaits, made) = self.collect_awaits(&resolved, index, (&steps, pipeline.edges.as_ref()), agents);
             resolved[index].awaits = awaits;
+            resolved[index].made.extend(made);
         }
         needs::add_declared_needs(&mut resolved, declared, self.diagnostics);
         self.guards_of_fields(&mut resolved);
