@@ -123,14 +123,11 @@ impl Checker<'_> {
                     Need::Nothing if of.as_path().is_some() => self.start_walk_with(of, Need::Nothing),
                     _ => self.start_walk(of),
                 };
+                walk.least = u64::from(self.is_filled(Some(of)));
                 match &index.kind {
                     ExprKind::Const(Const::Text(name)) => self.walk_field(&mut walk, name, None, &index.range),
                     ExprKind::Const(Const::Int(number)) => {
                         self.walk_field(&mut walk, &number.to_string(), Some(*number), &index.range);
-                        // Of what was split something is always left.
-                        if matches!(&of.kind, ExprKind::Filter { name, .. } if name.value == "split") && *number == 0 {
-                            walk.kind.lack = Lack::NEVER;
-                        }
                     }
                     _ => self.walk_index(&mut walk, index),
                 }

@@ -307,7 +307,15 @@ impl Checker<'_> {
             ExprKind::Choice { then, otherwise: Some(otherwise), .. } => {
                 self.is_filled(Some(then)) && self.is_filled(Some(otherwise))
             }
-            ExprKind::Filter { name, .. } if name.value == "split" => true,
+            ExprKind::Filter { of, name, arguments } if name.value == "split" => {
+                match arguments.first().map(|argument| &argument.value.kind) {
+                    // At blanks, a text without any word has no pieces.
+                    None | Some(ExprKind::Const(Const::None)) => {
+                        of.as_deref().and_then(Expr::as_text).is_some_and(|text| !text.trim().is_empty())
+                    }
+                    Some(_) => true,
+                }
+            }
             // They leave as many as there were.
             ExprKind::Filter { of, name, .. }
                 if matches!(name.value.as_str(), "sort" | "reverse" | "unique" | "map" | "list") =>

@@ -300,6 +300,9 @@ impl<'c> Checker<'c> {
         if let (Target::Name(_), Some(key)) = (target, key) {
             // `unpack_target` has just bound the name under this number.
             self.aliases.insert(self.bindings, key);
+        } else if let (Target::Name(name), true) = (target, self.is_filled(Some(value))) {
+            let key = format!("{}#{}", name.value, self.bindings);
+            self.presence.learn(vec![Known::claim_filled(&key)]);
         }
         self.record_list(target, value);
     }
