@@ -83,7 +83,7 @@ fn check_step(model: &Model<'_>, env: &Env<'_>, step: &Step<'_>, diagnostics: &m
     if let Some(agent) = step.agent.map(|agent| &model.agents[agent]) {
         // What an imported agent says is read in its own module.
         let whole = model.workflow(agent.ast.name.span.file);
-        let env = Env { whole, steps: env.steps, params: env.params, inputs: env.inputs, item: env.item.clone() };
+        let env = Env { whole, item: env.item.clone(), ..*env };
         agent.template_texts().for_each(|prose| check_text(&env, prose, when, diagnostics));
     }
 }

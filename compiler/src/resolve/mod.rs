@@ -1,5 +1,6 @@
 //! Resolves the typed tree to the model: looks up names, reads prompt and script files, scans texts, collects needs.
 
+mod counted;
 mod edges;
 pub(crate) mod files;
 mod needs;

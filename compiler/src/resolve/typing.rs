@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::counted::list_counted;
 use crate::ast;
 use crate::diagnostic::Diagnostics;
 use crate::mapped_text::MappedText;
@@ -83,9 +84,11 @@ fn infer_pipeline(
         one_item.push(one);
         known.declared.push(declared);
         known.items.push(Type::ANY);
+        known.counted.push(Vec::new());
     }
     let whole = Workflow::new(&model.tables, &model.spec.params, typing, pipeline.ast.name.span.file);
     for &index in &pipeline.order.sorted {
+        known.counted[index] = list_counted(pipeline, index);
         infer_step_values(&mut known, &whole, index, &pipeline.steps[index], &one_item[index]);
     }
     known.result = pipeline.result.iter().map(|&step| known.steps.output(step).clone()).reduce(Type::or);

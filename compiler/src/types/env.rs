@@ -27,6 +27,8 @@ pub(crate) struct Env<'e> {
     pub(crate) inputs: &'e [(String, usize)],
     /// The item of a for-each; any where there is none.
     pub(crate) item: Type,
+    /// The places of the lists that have an item at its `index`.
+    pub(crate) counted: &'e [String],
 }
 
 /// What a value is called in messages, and where its type comes from.

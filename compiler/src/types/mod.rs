@@ -22,7 +22,7 @@ use crate::source::Span;
 
 pub(crate) use declared::{Lookup, Types};
 pub(crate) use env::{Env, ParamTypes, StepTypes, Workflow};
-pub(crate) use infer::{Checker, Unfit, Use, Wanted};
+pub(crate) use infer::{Checker, Unfit, Use, Wanted, path_key};
 pub(crate) use typing::{PipelineTypes, Typing};
 pub(crate) use union::{Classes, Form, Tuple, Union, unite_kinds};
 

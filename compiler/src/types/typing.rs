@@ -24,6 +24,8 @@ pub(crate) struct PipelineTypes {
     pub(crate) declared: Vec<Option<Type>>,
     /// By step: the item of its for-each; any where there is none.
     pub(crate) items: Vec<Type>,
+    /// By step: the lists that have an item at each `index` of its for-each.
+    pub(crate) counted: Vec<Vec<String>>,
     /// Its value.
     pub(crate) result: Option<Type>,
 }
@@ -32,11 +34,12 @@ impl PipelineTypes {
     /// What the texts of a step with these ports can read. `whole` is what the workflow's parameters are.
     pub(crate) fn step_env<'e>(&'e self, whole: &Workflow<'e>, index: usize, inputs: &'e [(String, usize)]) -> Env<'e> {
         let item = self.items.get(index).cloned().unwrap_or(Type::ANY);
-        Env { inputs, item, ..self.until_env(whole) }
+        let counted = self.counted.get(index).map_or(&[][..], Vec::as_slice);
+        Env { inputs, item, counted, ..self.until_env(whole) }
     }
 
     /// What an `until` can read.
     pub(crate) fn until_env<'e>(&'e self, whole: &Workflow<'e>) -> Env<'e> {
-        Env { whole: *whole, steps: &self.steps, params: &self.params, inputs: &[], item: Type::ANY }
+        Env { whole: *whole, steps: &self.steps, params: &self.params, inputs: &[], item: Type::ANY, counted: &[] }
     }
 }

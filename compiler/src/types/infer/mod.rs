@@ -28,7 +28,7 @@ use super::{Classes, Env, Kind, Lack, Type};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::mapped_text::MappedText;
 use crate::source::Span;
-use crate::template::{Directive, Expr, ExprKind, Part, Root, Spanned, Statement, Target, Template};
+use crate::template::{Directive, Expr, ExprKind, Part, Path, Root, Spanned, Statement, Target, Template};
 
 /// What `autoescape` takes besides `true` and `false`.
 const ESCAPES: [&str; 2] = ["html", "none"];
@@ -93,11 +93,16 @@ impl<'c> Checker<'c> {
         usage: Use,
         diagnostics: &'c mut Diagnostics,
     ) -> Checker<'c> {
+        let mut presence = Presence::default();
+        // The list of the `for-each` itself is read before there is an `index`.
+        if usage == Use::Text {
+            presence.learn(env.counted.iter().map(|list| Known::claim_defined(&format!("{list}.[index]"))).collect());
+        }
         Checker {
             env,
             passage,
             usage,
-            presence: Presence::default(),
+            presence,
             scopes: vec![BTreeMap::new()],
             bindings: 0,
             aliases: BTreeMap::new(),
@@ -400,14 +405,7 @@ impl<'c> Checker<'c> {
     /// The key of an expression that names a place.
     fn place_key(&self, expr: &Expr) -> Option<String> {
         match &expr.kind {
-            ExprKind::Path(path) => {
-                let mut key = expr::root_key(path.root, path.name());
-                for field in path.fields() {
-                    key.push('.');
-                    key.push_str(&normalize_name(&field.text));
-                }
-                Some(key)
-            }
+            ExprKind::Path(path) => Some(path_key(path)),
             ExprKind::Variable(name) => self.find_binding(name).map(|(_, number)| match self.aliases.get(number) {
                 Some(key) => key.clone(),
                 // Another binding of the same name is another place.
@@ -458,6 +456,16 @@ impl<'c> Checker<'c> {
     fn push(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
     }
+}
+
+/// The key of a path.
+pub(crate) fn path_key(path: &Path) -> String {
+    let mut key = expr::root_key(path.root, path.name());
+    for field in path.fields() {
+        key.push('.');
+        key.push_str(&normalize_name(&field.text));
+    }
+    key
 }
 
 /// The map that a loop goes through, and what it calls the names in it.
