@@ -516,14 +516,17 @@ impl Step<'_> {
 
     /// Whether it computes a text that may have no value.
     pub(crate) fn may_compute_nothing(&self) -> bool {
-        let may_fail = |prose: &TemplateText| prose.template.may_fail;
+        let proved = self.when.as_ref().map_or(&[][..], |when| when.expression.proves.as_slice());
+        let may_fail = |prose: &TemplateText| prose.template.risks.remain(proved);
         self.kind().is_some_and(StepKind::is_computed)
             && (self.may_not_start() || self.body.template_texts().into_iter().any(may_fail))
     }
 
     /// Whether its `when`, or the list of its `for-each`, may be without a result, so that it fails before it begins.
     pub(crate) fn may_not_start(&self) -> bool {
-        self.when.iter().chain(self.list.as_deref()).any(|condition| condition.expression.may_fail)
+        let proved = self.when.as_ref().map_or(&[][..], |when| when.expression.proves.as_slice());
+        self.when.as_ref().is_some_and(|when| when.expression.risks.remain(&[]))
+            || self.list.as_ref().is_some_and(|list| list.expression.risks.remain(proved))
     }
 
     /// Whether it has a value whenever it ran: a failed command keeps its text, and a text that is computed if that cannot

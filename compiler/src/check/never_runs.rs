@@ -214,7 +214,7 @@ fn ends_from_when<'s>(pipeline: &'s Pipeline<'_>, step: &'s Step<'_>) -> Vec<(us
                 .find(|&target| same_name(name, pipeline.steps[target].name()))?;
             Some((target, Ends { any_of: any_of.clone(), because }))
         }
-        Fact::Defined { .. } | Fact::Repeated => None,
+        Fact::Defined { .. } | Fact::Repeated | Fact::NonZero(_) => None,
     });
     facts.collect()
 }

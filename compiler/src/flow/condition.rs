@@ -138,7 +138,7 @@ impl Flow<'_, '_> {
         }
         match (as_constant(left), as_constant(right)) {
             (None, Some(right)) => self.compare_constant(reader, left, op, right),
-            (Some(left), None) => self.compare_constant(reader, right, swap_sides(op), left),
+            (Some(left), None) => self.compare_constant(reader, right, op.swap_sides(), left),
             _ => {
                 // Equality is spelt one way.
                 let (name, opposite) = if op == Comparison::Ne { (Comparison::Eq, true) } else { (op, false) };
@@ -402,17 +402,6 @@ fn constant_class(constant: &Const) -> Class {
         Const::Int(number) => Class::Number(*number as f64),
         Const::Float(number) => Class::Number(*number),
         Const::Text(text) => Class::Text(text.clone()),
-    }
-}
-
-/// The comparison with its sides exchanged.
-fn swap_sides(op: Comparison) -> Comparison {
-    match op {
-        Comparison::Lt => Comparison::Gt,
-        Comparison::Lte => Comparison::Gte,
-        Comparison::Gt => Comparison::Lt,
-        Comparison::Gte => Comparison::Lte,
-        other => other,
     }
 }
 

@@ -25,7 +25,7 @@ impl Flow<'_, '_> {
         let mut all = ALWAYS;
         for fact in facts {
             let holds = match fact {
-                Fact::Repeated => continue,
+                Fact::Repeated | Fact::NonZero(_) => continue,
                 Fact::Defined { root, name, fields, .. } => {
                     match self.key_of(Some(step), *root, name.as_deref(), fields.to_vec()) {
                         Some(key) => self.presence_formula(Some(step), &key)?,

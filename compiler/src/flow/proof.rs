@@ -211,7 +211,7 @@ fn is_proof_of(fact: &Fact, producer: &Step<'_>, wanted: Root) -> bool {
         Fact::Defined { root, name: Some(name), .. } => {
             *root != Root::Input && *root == wanted && same_name(name, producer.name())
         }
-        Fact::Defined { .. } | Fact::Repeated => false,
+        Fact::Defined { .. } | Fact::Repeated | Fact::NonZero(_) => false,
         Fact::Ended { step, any_of } => {
             same_name(step, producer.name())
                 && !any_of.is_empty()

@@ -17,7 +17,7 @@ pub(crate) fn parse_expression(text: &str) -> Expression {
         return expression;
     }
     if let Some(tree) = region::parse_alone(text, &mut expression.problems) {
-        (expression.reads, expression.may_fail) = logic::visit_condition(&tree, &mut expression.problems);
+        (expression.reads, expression.risks) = logic::visit_condition(&tree, &mut expression.problems);
         let outcomes = infer_outcomes(&tree, Reading::Outcome);
         expression.constant = fold_literal(&tree).or_else(|| fold_outcomes(&outcomes));
         expression.proves = outcomes.yes;

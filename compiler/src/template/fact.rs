@@ -5,8 +5,10 @@
 use std::sync::Arc;
 
 use super::Root;
+use super::divisor::nonzero_facts;
 use super::path::Path;
 use super::tree::{Comparison, Const, Expr, ExprKind};
+use crate::suggest::find_closest;
 
 /// The facts that are kept of one place; a real condition has a handful.
 pub(super) const MAX_FACTS: usize = 32;
@@ -27,6 +29,8 @@ pub(crate) enum Fact {
     },
     /// It is not the first round.
     Repeated,
+    /// The number that is spelt so is not zero.
+    NonZero(Arc<str>),
     /// The step ended in one of these ways; with `succeeded` and `failed` it ran.
     Ended {
         /// The step, as written.
@@ -64,6 +68,18 @@ impl Status {
     }
 }
 
+/// The status that a word means.
+pub(crate) fn suggest_status(word: &str) -> Option<&'static str> {
+    let lower = word.to_ascii_lowercase();
+    match lower.as_str() {
+        "success" | "successful" | "ok" | "done" | "passed" | "pass" | "completed" => Some("succeeded"),
+        "failure" | "fail" | "error" | "errored" => Some("failed"),
+        "skip" | "cancelled" | "canceled" => Some("skipped"),
+        _ if lower.len() > 40 => None,
+        _ => find_closest(&lower, Status::ALL.map(Status::as_str)),
+    }
+}
+
 /// Whether two spellings name one thing: in expressions `_` stands for `-`.
 pub(crate) fn same_name(a: &str, b: &str) -> bool {
     let plain = |byte: u8| if byte == b'_' { b'-' } else { byte };
@@ -90,6 +106,13 @@ pub(super) struct Outcomes {
 
 /// What follows from each outcome of `expr`.
 pub(super) fn infer_outcomes(expr: &Expr, reading: Reading) -> Outcomes {
+    let Outcomes { yes, no } = infer_presence(expr, reading);
+    let with_numbers = |facts, truth| conjoin_facts(facts, nonzero_facts(expr, truth));
+    Outcomes { yes: with_numbers(yes, true), no: with_numbers(no, false) }
+}
+
+/// What follows of values and steps from each outcome of `expr`.
+fn infer_presence(expr: &Expr, reading: Reading) -> Outcomes {
     match &expr.kind {
         ExprKind::Not(operand) => {
             let Outcomes { yes, no } = infer_outcomes(operand, reading);
@@ -109,7 +132,15 @@ pub(super) fn infer_outcomes(expr: &Expr, reading: Reading) -> Outcomes {
         ExprKind::Arithmetic { left, right, .. } | ExprKind::Concat(left, right) => {
             unconditional_outcomes(evaluation_facts([&**left, &**right], reading))
         }
-        ExprKind::Chain { first, .. } => unconditional_outcomes(evaluation_facts([&**first], reading)),
+        ExprKind::Chain { first, rest } => {
+            let evaluated = evaluation_facts([&**first], reading);
+            let (mut yes, mut left) = (evaluated.clone(), &**first);
+            for (op, right) in rest {
+                merge_facts(&mut yes, comparison_facts(*op, [left, right], true, &[]));
+                left = right;
+            }
+            Outcomes { yes, no: evaluated }
+        }
         ExprKind::Test { of, name, .. } => match (name.value.as_str(), base_path(of)) {
             ("defined", Some(path)) => Outcomes { yes: vec![defined_fact(path, true)], no: Vec::new() },
             ("undefined", Some(path)) => Outcomes { yes: Vec::new(), no: vec![defined_fact(path, true)] },
@@ -175,6 +206,8 @@ pub(super) fn merge_facts(facts: &mut Vec<Fact>, more: Vec<Fact>) {
                     any_of.retain(|status| more.contains(status));
                 }
             }
+            // Others come first.
+            None if matches!(fact, Fact::NonZero(_)) && facts.len() >= MAX_FACTS / 2 => {}
             None if facts.len() < MAX_FACTS => facts.push(fact),
             None => {}
         }
@@ -195,7 +228,7 @@ fn disjoin_facts(a: Vec<Fact>, b: Vec<Fact>) -> Vec<Fact> {
 
 fn common_fact(fact: Fact, others: &[Fact]) -> Option<Fact> {
     match &fact {
-        Fact::Defined { .. } | Fact::Repeated => others.contains(&fact).then_some(fact),
+        Fact::Defined { .. } | Fact::Repeated | Fact::NonZero(_) => others.contains(&fact).then_some(fact),
         Fact::Ended { step, any_of } => others.iter().find_map(|other| match other {
             Fact::Ended { step: same, any_of: more } if same_name(step, same) => {
                 let all = Status::ALL.into_iter().filter(|status| any_of.contains(status) || more.contains(status));
@@ -230,7 +263,7 @@ fn is_proof(fact: &Fact, root: Root, name: Option<&str>) -> bool {
             *known == root && name.is_some_and(|name| same_name(step, name))
         }
         Fact::Defined { root: known, name: None, .. } => *known == root,
-        Fact::Ended { .. } | Fact::Repeated => false,
+        Fact::Ended { .. } | Fact::Repeated | Fact::NonZero(_) => false,
     }
 }
 

@@ -7,42 +7,37 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::applied::{self, Applied, FILTERS, TESTS};
-use super::constant::{MAX_CONSTANT, constant_number, constant_size, is_zero};
+use super::constant::{MAX_CONSTANT, constant_size, is_zero};
 use super::directive::clip_word;
-use super::fact::{self, Fact, Outcomes, Reading, Status, infer_outcomes};
-use super::names::{FUNCTIONS, LOOP, list_roots};
+use super::divisor::{is_about_bound, is_computed, is_index, is_length, is_nonzero};
+use super::fact::{self, Fact, Outcomes, Reading, Status, infer_outcomes, suggest_status};
+use super::names::{DEPENDENCY_WORDS, FUNCTIONS, LOOP, READ_HABITS, list_roots};
 use super::path::Path;
 use super::region::template_error;
 use super::tree::{Argument, Expr, ExprKind, Operator, Statement, Target};
-use super::{MAX_PROBLEMS, Part, Problem, Read, Root, Spanned};
-use crate::suggest::{Near, find_closest, find_nearest, format_list};
+use super::{MAX_PROBLEMS, Part, Problem, Read, Risks, Root, Spanned};
+use crate::suggest::{Near, find_nearest, format_list};
 
-/// Walks a text's tree; `parts` are those of the text. What it reads, and whether a value may be without a result.
-pub(super) fn visit_template(tree: &[Statement], parts: &mut [Part], problems: &mut Vec<Problem>) -> (Vec<Read>, bool) {
-    let mut walk = Walk { parts, reads: Vec::new(), may_fail: false, problems, scopes: vec![BTreeMap::new()] };
+/// Walks a text's tree; `parts` are those of the text. What it reads, and where it may be without a result.
+pub(super) fn visit_template(
+    tree: &[Statement],
+    parts: &mut [Part],
+    problems: &mut Vec<Problem>,
+) -> (Vec<Read>, Risks) {
+    let mut walk = Walk::new(parts, problems);
+    walk.scopes.push(BTreeMap::new());
     walk.visit_statements(tree, &Facts::default());
-    (walk.reads, walk.may_fail)
+    (walk.reads, walk.risks)
 }
 
-/// Walks a condition's tree. What it reads, and whether it may be without a result.
-pub(super) fn visit_condition(expr: &Expr, problems: &mut Vec<Problem>) -> (Vec<Read>, bool) {
-    let mut walk = Walk { parts: &mut [], reads: Vec::new(), may_fail: false, problems, scopes: Vec::new() };
+/// Walks a condition's tree. What it reads, and where it may be without a result.
+pub(super) fn visit_condition(expr: &Expr, problems: &mut Vec<Problem>) -> (Vec<Read>, Risks) {
+    let mut walk = Walk::new(&mut [], problems);
     walk.visit_expression(expr, &Facts::default());
-    (walk.reads, walk.may_fail)
+    (walk.reads, walk.risks)
 }
 
 type Facts = Arc<[Fact]>;
-
-/// What other tools call what texts read, and what it is called here.
-const READ_HABITS: &[(&str, &[&str])] = &[
-    ("output", &["outputs", "steps", "needs", "results", "result", "tasks", "nodes", "jobs"]),
-    ("param", &["params", "parameters", "inputs", "args", "vars", "variables"]),
-    ("item", &["it", "element", "each", "matrix"]),
-    ("iteration", &["round", "attempt"]),
-];
-
-/// The words of `when=` of a dependency.
-const DEPENDENCY_WORDS: &[&str] = &["success", "failure", "always", "any"];
 
 /// Whether a missing value does harm.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,17 +61,35 @@ impl Missing {
 struct Walk<'a, 'd> {
     parts: &'d mut [Part],
     reads: Vec<Read>,
-    may_fail: bool,
+    risks: Risks,
+    /// How many conditions and loops there are around.
+    depth: usize,
     problems: &'d mut Vec<Problem>,
     /// Names that the text binds, innermost scope last; false where only some ways there bind it.
     scopes: Vec<BTreeMap<&'a str, bool>>,
 }
 
-impl<'a> Walk<'a, '_> {
+impl<'a, 'd> Walk<'a, 'd> {
+    fn new(parts: &'d mut [Part], problems: &'d mut Vec<Problem>) -> Walk<'a, 'd> {
+        Walk { parts, reads: Vec::new(), risks: Risks::default(), depth: 0, problems, scopes: Vec::new() }
+    }
+
     fn visit_statements(&mut self, statements: &'a [Statement], facts: &Facts) {
+        let mut facts = facts.clone();
         for statement in statements {
-            self.visit_statement(statement, facts);
+            self.visit_statement(statement, &facts);
+            // A name that the text binds anew is another number.
+            if !matches!(statement, Statement::Text(_) | Statement::Emit(_) | Statement::Directive(_)) {
+                facts = forget_bound(&facts);
+            }
         }
+    }
+
+    /// Visits what only some ways through the text come to.
+    fn visit_sometimes(&mut self, visit: impl FnOnce(&mut Self)) {
+        self.depth += 1;
+        visit(self);
+        self.depth -= 1;
     }
 
     fn visit_scope(&mut self, statements: &'a [Statement], facts: &Facts) {
@@ -99,13 +112,20 @@ impl<'a> Walk<'a, '_> {
                 self.visit_expression(list, facts);
                 self.scopes.push(BTreeMap::from([("loop", true)]));
                 self.bind_target(target);
-                if let Some(filter) = filter {
-                    self.visit_expression(filter, facts);
-                }
-                self.visit_statements(body, facts);
+                let facts = &forget_bound(facts);
+                self.visit_sometimes(|walk| {
+                    if let Some(filter) = filter {
+                        walk.visit_expression(filter, facts);
+                    }
+                    let facts = match filter {
+                        Some(filter) => narrow_facts(facts, infer_outcomes(filter, Reading::Outcome).yes),
+                        None => facts.clone(),
+                    };
+                    walk.visit_statements(body, &facts);
+                });
                 self.scopes.pop();
                 // The `else` runs where there is no item, so it sees neither `loop` nor the names of the target.
-                self.visit_scope(otherwise, facts);
+                self.visit_sometimes(|walk| walk.visit_scope(otherwise, facts));
             }
             Statement::If { condition, then, otherwise } => self.visit_branch(condition, then, otherwise, facts),
             Statement::With { assignments, body } => {
@@ -115,7 +135,7 @@ impl<'a> Walk<'a, '_> {
                     self.visit_expression(value, facts);
                     self.bind_target(target);
                 }
-                self.visit_statements(body, facts);
+                self.visit_statements(body, &forget_bound(facts));
                 self.scopes.pop();
             }
             Statement::Set { target, value } => {
@@ -144,10 +164,10 @@ impl<'a> Walk<'a, '_> {
         self.visit_expression(condition, facts);
         let Outcomes { yes, no } = infer_outcomes(condition, Reading::Evaluated);
         self.scopes.push(BTreeMap::new());
-        self.visit_statements(then, &narrow_facts(facts, yes));
+        self.visit_sometimes(|walk| walk.visit_statements(then, &narrow_facts(facts, yes)));
         let mut names = self.scopes.pop().unwrap_or_default();
         self.scopes.push(BTreeMap::new());
-        self.visit_statements(otherwise, &narrow_facts(facts, no));
+        self.visit_sometimes(|walk| walk.visit_statements(otherwise, &narrow_facts(facts, no)));
         let others = self.scopes.pop().unwrap_or_default();
         // What only one branch sets may not be there afterwards.
         for (name, sure) in &mut names {
@@ -214,28 +234,28 @@ impl<'a> Walk<'a, '_> {
                 self.visit_expression(of, facts);
                 bounds.iter().flatten().for_each(|bound| self.visit_expression(bound, facts));
                 // A step of zero goes nowhere.
-                self.may_fail |= bounds[2].as_deref().is_some_and(is_computed);
+                self.risks.certain |= bounds[2].as_deref().is_some_and(is_computed);
             }
             ExprKind::Not(of) | ExprKind::Negative(of) => self.visit_expression(of, facts),
             ExprKind::And(terms) => self.visit_terms(terms, facts, |outcomes| outcomes.yes),
             ExprKind::Or(terms) => self.visit_terms(terms, facts, |outcomes| outcomes.no),
             ExprKind::Chain { first, rest } => {
                 self.visit_expression(first, facts);
-                rest.iter().for_each(|(_, operand)| self.visit_expression(operand, facts));
+                self.visit_sometimes(|walk| rest.iter().for_each(|(_, operand)| walk.visit_expression(operand, facts)));
             }
             ExprKind::Arithmetic { left, op, right } => {
                 let known = self.problems.len();
                 self.visit_expression(left, facts);
                 self.visit_expression(right, facts);
                 if matches!(op, Operator::Div | Operator::FloorDiv | Operator::Rem) {
-                    self.check_divisor(right);
+                    self.check_divisor(right, facts);
                 }
                 // A power may be too large for a number.
-                self.may_fail |= *op == Operator::Pow && is_computed(expr);
+                self.risks.certain |= *op == Operator::Pow && is_computed(expr);
                 // A text is not repeated less often than never.
                 let repeats =
                     |one: &Expr, other: &Expr| one.as_text().is_some() && is_computed(other) && !is_length(other);
-                self.may_fail |= *op == Operator::Mul && (repeats(left, right) || repeats(right, left));
+                self.risks.certain |= *op == Operator::Mul && (repeats(left, right) || repeats(right, left));
                 self.check_constant(expr, known);
             }
             ExprKind::Concat(left, right) => {
@@ -251,10 +271,12 @@ impl<'a> Walk<'a, '_> {
             ExprKind::Choice { condition, then, otherwise } => {
                 self.visit_expression(condition, facts);
                 let Outcomes { yes, no } = infer_outcomes(condition, Reading::Evaluated);
-                self.visit_operand(then, &narrow_facts(facts, yes), missing);
-                if let Some(otherwise) = otherwise {
-                    self.visit_operand(otherwise, &narrow_facts(facts, no), missing);
-                }
+                self.visit_sometimes(|walk| {
+                    walk.visit_operand(then, &narrow_facts(facts, yes), missing);
+                    if let Some(otherwise) = otherwise {
+                        walk.visit_operand(otherwise, &narrow_facts(facts, no), missing);
+                    }
+                });
             }
             ExprKind::Filter { of, name, arguments } => {
                 if let Some(of) = of {
@@ -263,7 +285,7 @@ impl<'a> Walk<'a, '_> {
                 }
                 self.check_applied("filter", name, arguments.len(), FILTERS);
                 self.visit_arguments(arguments, facts);
-                self.may_fail |= match name.value.as_str() {
+                self.risks.certain |= match name.value.as_str() {
                     // A text may hold no number.
                     "int" | "float" => arguments.is_empty() && of.as_deref().is_none_or(is_computed),
                     "map" => {
@@ -288,7 +310,8 @@ impl<'a> Walk<'a, '_> {
                 if let Some([test, by, ..]) = arguments.get(tested..)
                     && test.value.as_text() == Some("divisibleby")
                 {
-                    self.check_divisor(&by.value);
+                    // There may be no item.
+                    self.visit_sometimes(|walk| walk.check_divisor(&by.value, facts));
                 }
             }
             ExprKind::Test { of, name, arguments } => {
@@ -297,7 +320,7 @@ impl<'a> Walk<'a, '_> {
                 self.check_applied("test", name, arguments.len(), TESTS);
                 self.visit_arguments(arguments, facts);
                 if let Some(by) = arguments.first().filter(|_| name.value == "divisibleby") {
-                    self.check_divisor(&by.value);
+                    self.check_divisor(&by.value, facts);
                 }
             }
             ExprKind::Call { of, arguments } => self.visit_call(expr, of, arguments, facts),
@@ -314,14 +337,24 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Reports a division by zero; what only the run knows may be zero.
-    fn check_divisor(&mut self, divisor: &Expr) {
+    fn check_divisor(&mut self, divisor: &Expr, facts: &Facts) {
+        let always = self.depth == 0;
         if is_zero(divisor) {
             self.problems.push(
                 template_error(divisor.range.clone(), "a division by zero has no value", "zero")
                     .help("divide by another number"),
             );
         }
-        self.may_fail |= is_computed(divisor);
+        if !is_computed(divisor) || is_nonzero(divisor, facts) {
+            return;
+        }
+        if always && is_index(divisor) {
+            let message = "a division by zero has no value, and `index` is 0 for the first item";
+            self.problems.push(
+                template_error(divisor.range.clone(), message, "begins at 0").help("count from 1: `(index + 1)`"),
+            );
+        }
+        self.risks.add_divisor(divisor, always);
     }
 
     /// Reports a constant that is huge, unless something in it was reported: minijinja computes constants when it
@@ -351,7 +384,9 @@ impl<'a> Walk<'a, '_> {
     fn visit_terms(&mut self, terms: &'a [Expr], facts: &Facts, reached: fn(Outcomes) -> Vec<Fact>) {
         let mut facts = facts.clone();
         for (index, term) in terms.iter().enumerate() {
+            self.depth += usize::from(index > 0);
             self.visit_expression(term, &facts);
+            self.depth -= usize::from(index > 0);
             if index + 1 < terms.len() {
                 facts = narrow_facts(&facts, reached(infer_outcomes(term, Reading::Evaluated)));
             }
@@ -516,7 +551,7 @@ impl<'a> Walk<'a, '_> {
         // The number of its items is limited, and zero is no step.
         let is_range = matches!(&of.kind, ExprKind::Variable(name) if name == "range");
         let is_odd = |argument: &Argument| is_computed(&argument.value) && !is_length(&argument.value);
-        self.may_fail |= is_range && arguments.iter().any(is_odd);
+        self.risks.certain |= is_range && arguments.iter().any(is_odd);
         self.visit_arguments(arguments, facts);
     }
 
@@ -545,18 +580,6 @@ impl<'a> Walk<'a, '_> {
     }
 }
 
-/// The status that a word means.
-pub(crate) fn suggest_status(word: &str) -> Option<&'static str> {
-    let lower = word.to_ascii_lowercase();
-    match lower.as_str() {
-        "success" | "successful" | "ok" | "done" | "passed" | "pass" | "completed" => Some("succeeded"),
-        "failure" | "fail" | "error" | "errored" => Some("failed"),
-        "skip" | "cancelled" | "canceled" => Some("skipped"),
-        _ if lower.len() > 40 => None,
-        _ => find_closest(&lower, Status::ALL.map(Status::as_str)),
-    }
-}
-
 /// The facts and more of them.
 fn narrow_facts(facts: &Facts, more: Vec<Fact>) -> Facts {
     if more.is_empty() {
@@ -567,13 +590,10 @@ fn narrow_facts(facts: &Facts, more: Vec<Fact>) -> Facts {
     all.into()
 }
 
-/// Whether only the run knows the number: it may be zero, or a text. Rounds count from 1.
-fn is_computed(expr: &Expr) -> bool {
-    let is_round = expr.as_path().is_some_and(|path| path.root == Root::Iteration);
-    !is_round && constant_number(expr).is_none()
-}
-
-/// Whether it is the number of things that are there.
-fn is_length(expr: &Expr) -> bool {
-    matches!(&expr.kind, ExprKind::Filter { name, .. } if matches!(name.value.as_str(), "length" | "count"))
+/// The facts without those about names that the text binds.
+fn forget_bound(facts: &Facts) -> Facts {
+    match facts.iter().any(is_about_bound) {
+        true => facts.iter().filter(|fact| !is_about_bound(fact)).cloned().collect(),
+        false => facts.clone(),
+    }
 }

@@ -10,6 +10,7 @@ mod condition;
 mod constant;
 mod default;
 mod directive;
+mod divisor;
 mod fact;
 mod logic;
 mod lower;
@@ -34,8 +35,8 @@ pub(crate) use applied::Applied;
 pub(crate) use applied::{FILTERS, TESTS, list_terms as applied_terms};
 pub(crate) use condition::{parse_expression, parse_tree};
 pub(crate) use directive::{clip_word, filter_terms};
-pub(crate) use fact::{Fact, Status, same_name};
-pub(crate) use logic::suggest_status;
+pub(crate) use divisor::{Divisor, Risks};
+pub(crate) use fact::{Fact, Status, same_name, suggest_status};
 pub(crate) use names::{OPENING, PLAIN, STATEMENTS, list_roots, list_terms};
 pub(crate) use path::Path;
 pub(crate) use scan::scan;
@@ -66,9 +67,8 @@ pub(crate) struct Template {
     pub(crate) parts: Vec<Part>,
     /// What the text reads, by place.
     pub(crate) reads: Vec<Read>,
-    /// Whether it may have no value although what it reads is there: it divides by what may be zero, or reads a number of
-    /// what may hold none.
-    pub(crate) may_fail: bool,
+    /// Where it may have no value although what it reads is there.
+    pub(crate) risks: Risks,
     /// What is wrong with it, by place.
     pub(crate) problems: Vec<Problem>,
     /// Its logic, directives in place; empty where there is none, or none that could be read.
@@ -257,8 +257,8 @@ pub(crate) struct Fix {
 pub(crate) struct Expression {
     /// What it reads, by place.
     pub(crate) reads: Vec<Read>,
-    /// Whether it may be without a result: it may divide by zero.
-    pub(crate) may_fail: bool,
+    /// Where it may be without a result.
+    pub(crate) risks: Risks,
     /// What is wrong with it, by place.
     pub(crate) problems: Vec<Problem>,
     /// Its truth, where that is the same whatever the run does.

@@ -5,6 +5,17 @@
 use super::Term;
 use super::{Kind, Root};
 
+/// What other tools call what texts read, and what it is called here.
+pub(super) const READ_HABITS: &[(&str, &[&str])] = &[
+    ("output", &["outputs", "steps", "needs", "results", "result", "tasks", "nodes", "jobs"]),
+    ("param", &["params", "parameters", "inputs", "args", "vars", "variables"]),
+    ("item", &["it", "element", "each", "matrix"]),
+    ("iteration", &["round", "attempt"]),
+];
+
+/// The words of `when=` of a dependency.
+pub(super) const DEPENDENCY_WORDS: &[&str] = &["success", "failure", "always", "any"];
+
 /// A directive: its word, what it is, what it gives, an example, and what that becomes.
 type DirectiveRow = (&'static str, Kind, &'static str, &'static str, &'static str);
 

@@ -13,7 +13,7 @@ use super::blocks::Blocks;
 use super::directive::{self, Found};
 use super::region::{self, Region};
 use super::tree::Statement;
-use super::{Directive, Kind, MAX_PROBLEMS, Part, Problem, Read, Root, Template, logic, lower};
+use super::{Directive, Kind, MAX_PROBLEMS, Part, Problem, Read, Risks, Root, Template, logic, lower};
 use crate::code::Code;
 
 /// How many pieces of logic without an end are looked for; each may cost a look at the whole text.
@@ -190,13 +190,13 @@ impl<'a> Scanner<'a> {
         }
         // From the last lost piece on, no logic was looked at.
         let broken = self.blocks.broken || self.lost == MAX_LOST;
-        let (mut reads, mut tree, mut may_fail): (Vec<Read>, Vec<Statement>, bool) = Default::default();
+        let (mut reads, mut tree, mut risks): (Vec<Read>, Vec<Statement>, Risks) = Default::default();
         if self.logic && !broken {
             let source = self.mask_text();
             match parse(&source, "", Default::default()) {
                 Ok(Stmt::Template(template)) => {
                     tree = lower::lower_statements(&template.children, &self.directive_ranges());
-                    (reads, may_fail) = logic::visit_template(&tree, &mut self.parts, &mut self.problems);
+                    (reads, risks) = logic::visit_template(&tree, &mut self.parts, &mut self.problems);
                 }
                 Ok(_) => {}
                 Err(error) => self.problems.push(region::syntax_error(&error, 0, 0..self.text.len(), self.text)),
@@ -206,7 +206,7 @@ impl<'a> Scanner<'a> {
             // Broken logic has no known guards, so its reads count as guarded; the error in the logic comes first.
             reads.extend(find_read(directive, broken));
         }
-        Template { parts: self.parts, reads, may_fail, problems: self.problems, logic: tree }
+        Template { parts: self.parts, reads, risks, problems: self.problems, logic: tree }
     }
 
     /// The places of the directives, in order, each with its part.

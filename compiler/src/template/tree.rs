@@ -98,6 +98,19 @@ pub(crate) enum Comparison {
     NotIn,
 }
 
+impl Comparison {
+    /// The comparison with its sides exchanged.
+    pub(crate) fn swap_sides(self) -> Comparison {
+        match self {
+            Comparison::Lt => Comparison::Gt,
+            Comparison::Lte => Comparison::Gte,
+            Comparison::Gt => Comparison::Lt,
+            Comparison::Gte => Comparison::Lte,
+            other => other,
+        }
+    }
+}
+
 /// An operator that computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operator {

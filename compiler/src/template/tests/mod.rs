@@ -81,6 +81,7 @@ fn reads(reads: &[Read]) -> String {
 fn facts(facts: &[Fact]) -> String {
     let show = |fact: &Fact| match fact {
         Fact::Repeated => "repeated".to_owned(),
+        Fact::NonZero(_) => unreachable!("left out"),
         Fact::Defined { root, name, fields, .. } => {
             let fields = fields.iter().map(String::as_str);
             let names = name.as_deref().into_iter().chain(fields).map(|name| format!(".{name}")).collect::<String>();
@@ -91,7 +92,8 @@ fn facts(facts: &[Fact]) -> String {
             format!("{step} {}", words.join("/"))
         }
     };
-    facts.iter().map(show).collect::<Vec<_>>().join(" + ")
+    let numbers = |fact: &&Fact| matches!(fact, Fact::NonZero(_));
+    facts.iter().filter(|fact| !numbers(fact)).map(show).collect::<Vec<_>>().join(" + ")
 }
 
 fn problems(text: &str, problems: &[Problem]) -> Vec<String> {
