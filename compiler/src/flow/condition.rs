@@ -81,6 +81,15 @@ impl Flow<'_, '_> {
         if expr.range == *wanted {
             return Some(Ok(ALWAYS));
         }
+        if let Some((of, default)) = split_default(expr)
+            && is_handed_on(default, wanted)
+        {
+            let inside = self.reach_in_expression(reader, default, wanted)?;
+            return Some(inside.and_then(|inside| {
+                let there = self.defined_formula(reader, of)?;
+                self.diagram.and_not(inside, there)
+            }));
+        }
         let steps: Vec<(&Expr, Vec<(&Expr, bool)>)> = match &expr.kind {
             ExprKind::And(terms) => terms_before(terms, true),
             ExprKind::Or(terms) => terms_before(terms, false),
@@ -110,6 +119,18 @@ impl Flow<'_, '_> {
             }
         }
         None
+    }
+
+    /// Holds where something is certainly there of which a default stands behind.
+    fn defined_formula(&mut self, reader: Option<usize>, expr: &Expr) -> Sized {
+        if let Some((of, default)) = split_default(expr) {
+            let (of, default) = (self.defined_formula(reader, of)?, self.defined_formula(reader, default)?);
+            return self.diagram.or(of, default);
+        }
+        match self.expression_key(reader, expr) {
+            Some(key) => self.presence_formula(reader, &key),
+            None => Ok(NEVER),
+        }
     }
 
     /// `then` where the condition holds, `otherwise` where it does not.
@@ -379,6 +400,28 @@ impl Flow<'_, '_> {
             _ => (root, Of::Reader(reader, name.unwrap_or_default().to_owned())),
         };
         Some(Key { root, of, fields })
+    }
+}
+
+/// The two sides of `of | default(default)`, where the default stands for nothing but what is missing.
+fn split_default(expr: &Expr) -> Option<(&Expr, &Expr)> {
+    match &expr.kind {
+        ExprKind::Filter { of: Some(of), name, arguments } if matches!(name.value.as_str(), "default" | "d") => {
+            match arguments.as_slice() {
+                [default] if !default.spread => Some((of, &default.value)),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Whether a default does nothing with the value at this place but to give it: where the default is not used, it is no
+/// matter that the value is missing.
+fn is_handed_on(default: &Expr, wanted: &Range<usize>) -> bool {
+    match split_default(default) {
+        Some((_, default)) => is_handed_on(default, wanted),
+        None => default.range == *wanted && default.is_bare_path(),
     }
 }
 

@@ -11,7 +11,7 @@ use super::Root;
 use super::constant::constant_number;
 use super::fact::{Fact, Reading, infer_outcomes, merge_facts};
 use super::path::Path;
-use super::tree::{Comparison, Const, Expr, ExprKind, Operator};
+use super::tree::{Argument, Comparison, Const, Expr, ExprKind, Operator};
 
 /// The divisors of one text that are kept.
 const MAX_DIVISORS: usize = 32;
@@ -81,6 +81,24 @@ pub(super) fn is_length(expr: &Expr) -> bool {
 /// Whether the number is the place of the item, which is zero for the first one.
 pub(super) fn is_index(expr: &Expr) -> bool {
     expr.as_path().is_some_and(|path| path.root == Root::Index)
+}
+
+/// Whether a filter may fail for a value of a kind that it takes.
+pub(super) fn may_filter_fail(of: Option<&Expr>, name: &str, arguments: &[Argument]) -> bool {
+    match name {
+        // A text may hold no number.
+        "int" | "float" => arguments.is_empty() && of.is_none_or(is_computed),
+        "map" => {
+            matches!(arguments, [name] if matches!(name.value.as_text(), Some("int" | "float")))
+        }
+        // Nothing comes in parts of zero.
+        "batch" | "slice" => arguments.iter().any(|argument| is_computed(&argument.value)),
+        // The text says how many values it takes.
+        "format" => of.is_none_or(|of| of.as_text().is_none()),
+        // No line is indented by less than nothing.
+        "indent" => arguments.iter().any(|argument| is_computed(&argument.value) && !is_length(&argument.value)),
+        _ => false,
+    }
 }
 
 /// Whether a number is not zero where these facts hold. As deep as the expression is.

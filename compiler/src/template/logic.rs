@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::applied::{self, Applied, FILTERS, TESTS};
 use super::constant::{MAX_CONSTANT, constant_size, is_zero};
 use super::directive::clip_word;
-use super::divisor::{is_about_bound, is_computed, is_index, is_length, is_nonzero};
+use super::divisor::{is_about_bound, is_computed, is_index, is_length, is_nonzero, may_filter_fail};
 use super::fact::{self, Fact, Outcomes, Reading, Status, infer_outcomes, suggest_status};
 use super::names::{DEPENDENCY_WORDS, FUNCTIONS, LOOP, READ_HABITS, list_roots};
 use super::path::Path;
@@ -280,27 +280,17 @@ impl<'a, 'd> Walk<'a, 'd> {
             }
             ExprKind::Filter { of, name, arguments } => {
                 if let Some(of) = of {
-                    let default = matches!(name.value.as_str(), "default" | "d");
-                    self.visit_operand(of, facts, if default { Missing::Harmless } else { Missing::Harms });
+                    self.visit_operand(of, facts, if is_default(name) { Missing::Harmless } else { Missing::Harms });
                 }
                 self.check_applied("filter", name, arguments.len(), FILTERS);
-                self.visit_arguments(arguments, facts);
-                self.risks.certain |= match name.value.as_str() {
-                    // A text may hold no number.
-                    "int" | "float" => arguments.is_empty() && of.as_deref().is_none_or(is_computed),
-                    "map" => {
-                        matches!(arguments.as_slice(), [name] if matches!(name.value.as_text(), Some("int" | "float")))
+                match arguments.as_slice() {
+                    // Another default stands behind it.
+                    [default] if missing == Missing::Harmless && default.value.is_bare_path() && is_default(name) => {
+                        self.visit_operand(&default.value, facts, missing);
                     }
-                    // Nothing comes in parts of zero.
-                    "batch" | "slice" => arguments.iter().any(|argument| is_computed(&argument.value)),
-                    // The text says how many values it takes.
-                    "format" => of.as_deref().is_none_or(|of| of.as_text().is_none()),
-                    // No line is indented by less than nothing.
-                    "indent" => {
-                        arguments.iter().any(|argument| is_computed(&argument.value) && !is_length(&argument.value))
-                    }
-                    _ => false,
-                };
+                    arguments => self.visit_arguments(arguments, facts),
+                }
+                self.risks.certain |= may_filter_fail(of.as_deref(), &name.value, arguments);
                 // The test may be named by a text: `select("divisibleby", 2)`.
                 let tested = match name.value.as_str() {
                     "select" | "reject" => 0,
@@ -588,6 +578,10 @@ fn narrow_facts(facts: &Facts, more: Vec<Fact>) -> Facts {
     let mut all = facts.to_vec();
     fact::merge_facts(&mut all, more);
     all.into()
+}
+
+fn is_default(filter: &Spanned<String>) -> bool {
+    matches!(filter.value.as_str(), "default" | "d")
 }
 
 /// The facts without those about names that the text binds.

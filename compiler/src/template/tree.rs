@@ -188,6 +188,11 @@ impl Expr {
         }
     }
 
+    /// Whether it is a path without fields.
+    pub(crate) fn is_bare_path(&self) -> bool {
+        self.as_path().is_some_and(|path| path.fields().is_empty())
+    }
+
     /// The text, if the expression is one that is written out.
     pub(crate) fn as_text(&self) -> Option<&str> {
         match &self.kind {
