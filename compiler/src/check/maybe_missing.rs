@@ -62,8 +62,12 @@ pub(super) fn check<'a>(
                     continue;
                 }
                 (Root::Previous, Some(target)) if !is_assumed(read, &pipeline.steps[target]) => {
-                    let later = is_later(step, read, &pipeline.steps[target]);
-                    let there = if later { flow.get().leaves_each_round(step.within, target) } else { Answer::No };
+                    let later = has_rounds(step, read, &pipeline.steps[target])
+                        && (is_later(step, read) || flow.get().starts_later(index, read.in_when));
+                    let there = match later {
+                        true => flow.get().leaves_round_before(index, read.in_when, target),
+                        false => Answer::No,
+                    };
                     match there {
                         Answer::Yes => None,
                         Answer::No => round_before(step, read, &pipeline.steps[target], later),
@@ -375,12 +379,17 @@ fn no_output(pipeline: &Pipeline<'_>, read: &Read, target: usize) -> Diagnostic 
         })
 }
 
-/// Whether a round of both steps certainly came before the one that the read is made in. An item has no rounds.
-fn is_later(step: &Step<'_>, read: &Read, target: &Step<'_>) -> bool {
+/// Whether both steps have rounds in common where the read is made. An item has no rounds.
+fn has_rounds(step: &Step<'_>, read: &Read, target: &Step<'_>) -> bool {
+    let within = target.within == step.within || step.within.is_none();
+    within && (read.in_when || step.list.is_none())
+}
+
+/// Whether a round certainly came before the one that the read is made in.
+fn is_later(step: &Step<'_>, read: &Read) -> bool {
     let by_when = step.when.as_ref().filter(|_| !read.in_when).map(|when| when.expression.proves.as_slice());
     let mut facts = read.assumes.iter().chain(by_when.unwrap_or_default());
-    let within = target.within == step.within || step.within.is_none();
-    within && (read.in_when || step.list.is_none()) && facts.any(|fact| *fact == Fact::Repeated)
+    facts.any(|fact| *fact == Fact::Repeated)
 }
 
 /// A value of the round before, where there may be none: in the first round, or where its step left none.

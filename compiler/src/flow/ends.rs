@@ -3,7 +3,7 @@
 //! This module builds only the formulas that a question needs, and builds a step before those that wait for it. A step
 //! that can fail has its own variable for failure; all else follows from these variables and from the conditions.
 
-use swarmc_plan::{Exhausted, Join, RoundFailure, StepKind, When};
+use swarmc_plan::{Exhausted, Join, StepKind, When};
 
 use super::diagram::{ALWAYS, Formula, NEVER, Sized, TooLarge, Variable};
 use super::values::{Key, Of};
@@ -268,7 +268,7 @@ impl Flow<'_, '_> {
     }
 
     /// Holds where nothing failed in a round that nothing handles; `reads` are those of its `until`.
-    fn handled_formula(&mut self, holder: Option<usize>, reads: &[Read]) -> Sized {
+    pub(super) fn handled_formula(&mut self, holder: Option<usize>, reads: &[Read]) -> Sized {
         let pipeline = self.pipeline;
         let mut all = ALWAYS;
         for child in self.child_steps(holder) {
@@ -287,54 +287,6 @@ impl Flow<'_, '_> {
             all = self.diagram.and_not(all, unhandled)?;
         }
         Ok(all)
-    }
-
-    /// Whether every round that another one follows leaves a value of the step: one in which nothing failed that nothing
-    /// handles, and no `stop` ran. `holder` is the loop of the rounds, or none for those of the pipeline.
-    pub(crate) fn leaves_each_round(&mut self, holder: Option<usize>, target: usize) -> Answer {
-        // Kept, as many reads ask about the same rounds.
-        let followed = match self.rounds.get(&holder) {
-            Some(&known) => known,
-            None => {
-                let followed = self.repeat_formula(holder);
-                self.rounds.insert(holder, followed);
-                followed
-            }
-        };
-        self.diagram.begin_question();
-        let without = followed.and_then(|followed| {
-            let there = self.value_formula(None, target, Root::Output)?;
-            let reached = self.reached_in_rounds(holder, target)?;
-            let there = self.diagram.and(there, reached)?;
-            self.diagram.and_not(followed, there)
-        });
-        self.prove_never(without)
-    }
-
-    /// Holds where another round follows.
-    fn repeat_formula(&mut self, holder: Option<usize>) -> Sized {
-        self.diagram.begin_question();
-        let pipeline = self.pipeline;
-        let stops = (0..pipeline.steps.len()).filter(|&step| matches!(pipeline.steps[step].body, Body::Stop { .. }));
-        let followed = match holder.map(|holder| &pipeline.steps[holder].body) {
-            Some(Body::Loop { until_reads, .. }) => self.handled_formula(holder, until_reads),
-            _ if pipeline.ast.on_failure == RoundFailure::Continue => Ok(ALWAYS),
-            _ => self.handled_formula(None, &pipeline.until_reads),
-        };
-        let followed = followed.and_then(|followed| match holder {
-            Some(holder) => {
-                let runs = self.run_formula(holder)?;
-                self.diagram.and(followed, runs)
-            }
-            None => Ok(followed),
-        });
-        followed.and_then(|followed| {
-            stops.into_iter().try_fold(followed, |followed, stop| {
-                self.diagram.begin_question();
-                let runs = self.run_formula(stop)?;
-                self.diagram.and_not(followed, runs)
-            })
-        })
     }
 
     /// The steps of a loop, or those of the pipeline that stand in none.
@@ -396,7 +348,7 @@ impl Flow<'_, '_> {
 
     /// Holds where the last round of the loops around the step came as far as the step: a loop that fails ends its
     /// round at once. `holder` is the loop in which the question is asked.
-    fn reached_in_rounds(&mut self, holder: Option<usize>, step: usize) -> Sized {
+    pub(super) fn reached_in_rounds(&mut self, holder: Option<usize>, step: usize) -> Sized {
         let pipeline = self.pipeline;
         let around = |step: Option<usize>| std::iter::successors(step, |&step: &usize| pipeline.steps[step].within);
         // In a loop that holds the reader as well, both are in one round.

@@ -15,6 +15,7 @@ mod kinds;
 mod order;
 mod place;
 mod proof;
+mod rounds;
 mod route;
 mod values;
 

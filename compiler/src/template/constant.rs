@@ -1,5 +1,6 @@
 //! What an expression computes from nothing but constants: whether it is zero, how large it gets, which number it is.
 
+use super::Root;
 use super::tree::{Const, Expr, ExprKind, Operator};
 
 /// Whether zero is written there.
@@ -42,13 +43,19 @@ pub(super) fn constant_size(expr: &Expr) -> Option<f64> {
 
 /// The number that an expression computes from nothing but constants, nearly.
 pub(super) fn constant_number(expr: &Expr) -> Option<f64> {
+    number_in_round(expr, None)
+}
+
+/// The number that an expression computes from constants and the number of the round, nearly.
+pub(super) fn number_in_round(expr: &Expr, round: Option<f64>) -> Option<f64> {
     match &expr.kind {
+        ExprKind::Path(path) if path.root == Root::Iteration => round,
         ExprKind::Const(Const::Int(number)) => Some(*number as f64),
         ExprKind::Const(Const::Float(number)) => Some(*number),
         ExprKind::Const(Const::Bool(truth)) => Some(f64::from(u8::from(*truth))),
-        ExprKind::Negative(of) => constant_number(of).map(|number| -number),
+        ExprKind::Negative(of) => number_in_round(of, round).map(|number| -number),
         ExprKind::Arithmetic { left, op, right } => {
-            let (left, right) = (constant_number(left)?, constant_number(right)?);
+            let (left, right) = (number_in_round(left, round)?, number_in_round(right, round)?);
             Some(match op {
                 Operator::Add => left + right,
                 Operator::Sub => left - right,

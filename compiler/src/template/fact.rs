@@ -5,9 +5,10 @@
 use std::sync::Arc;
 
 use super::Root;
+use super::constant::number_in_round;
 use super::divisor::nonzero_facts;
 use super::path::Path;
-use super::tree::{Comparison, Const, Expr, ExprKind};
+use super::tree::{Argument, Comparison, Expr, ExprKind};
 use crate::suggest::find_closest;
 
 /// The facts that are kept of one place; a real condition has a handful.
@@ -130,7 +131,14 @@ fn infer_presence(expr: &Expr, reading: Reading) -> Outcomes {
             Outcomes { yes: outcome(true), no: outcome(false) }
         }
         ExprKind::Arithmetic { left, right, .. } | ExprKind::Concat(left, right) => {
-            unconditional_outcomes(evaluation_facts([&**left, &**right], reading))
+            let evaluated = evaluation_facts([&**left, &**right], reading);
+            let read = number_in_round(expr, Some(1.0)).filter(|_| number_in_round(expr, None).is_none());
+            let first = read.map(|number| number != 0.0);
+            let outcome = |truth| match first {
+                Some(first) if first != truth => conjoin_facts(evaluated.clone(), vec![Fact::Repeated]),
+                _ => evaluated.clone(),
+            };
+            Outcomes { yes: outcome(true), no: outcome(false) }
         }
         ExprKind::Chain { first, rest } => {
             let evaluated = evaluation_facts([&**first], reading);
@@ -141,10 +149,14 @@ fn infer_presence(expr: &Expr, reading: Reading) -> Outcomes {
             }
             Outcomes { yes, no: evaluated }
         }
-        ExprKind::Test { of, name, .. } => match (name.value.as_str(), base_path(of)) {
+        ExprKind::Test { of, name, arguments } => match (name.value.as_str(), base_path(of)) {
             ("defined", Some(path)) => Outcomes { yes: vec![defined_fact(path, true)], no: Vec::new() },
             ("undefined", Some(path)) => Outcomes { yes: Vec::new(), no: vec![defined_fact(path, true)] },
-            _ => unconditional_outcomes(evaluation_facts([&**of], reading)),
+            (test, _) => {
+                let evaluated = evaluation_facts([&**of], reading);
+                let outcome = |truth| conjoin_facts(evaluated.clone(), tested_round(of, test, arguments, truth));
+                Outcomes { yes: outcome(true), no: outcome(false) }
+            }
         },
         ExprKind::Path(path) if !path.segments.is_empty() => unconditional_outcomes(evaluation_facts([expr], reading)),
         _ => Outcomes::default(),
@@ -291,39 +303,48 @@ fn comparison_facts(op: Comparison, [left, right]: [&Expr; 2], truth: bool, eval
     facts
 }
 
-/// Whether what a comparison came to says that it is not the first round.
+/// Whether what a comparison came to says that it is not the first round: there it comes out otherwise.
 fn is_later_round(op: Comparison, [left, right]: [&Expr; 2], truth: bool) -> bool {
-    let is_round = |expr: &Expr| expr.as_path().is_some_and(|path| path.root == Root::Iteration);
-    let number = |expr: &Expr| match expr.kind {
-        ExprKind::Const(Const::Int(number)) => Some(number),
-        _ => None,
-    };
-    let (op, other) = match (is_round(left), is_round(right)) {
-        (true, false) => (op, right),
-        (false, true) => match op {
-            Comparison::Lt => (Comparison::Gt, left),
-            Comparison::Lte => (Comparison::Gte, left),
-            Comparison::Gt => (Comparison::Lt, left),
-            Comparison::Gte => (Comparison::Lte, left),
-            Comparison::Eq | Comparison::Ne => (op, left),
-            Comparison::In | Comparison::NotIn => return false,
-        },
-        _ => return false,
-    };
-    // Rounds count from 1.
-    match (op, truth) {
-        (Comparison::In, true) => {
-            other.as_items().is_some_and(|items| items.iter().all(|item| number(item).is_some_and(|number| number > 1)))
-        }
-        (Comparison::In, false) => {
-            other.as_items().is_some_and(|items| items.iter().any(|item| number(item) == Some(1)))
-        }
-        (Comparison::Gt, true) | (Comparison::Lte, false) => number(other).is_some_and(|number| number >= 1),
-        (Comparison::Gte, true) | (Comparison::Lt, false) => number(other).is_some_and(|number| number > 1),
-        (Comparison::Eq, true) | (Comparison::Ne, false) => number(other).is_some_and(|number| number > 1),
-        (Comparison::Ne, true) | (Comparison::Eq, false) => number(other) == Some(1),
-        _ => false,
+    // Rounds count from 1. What reads no round says nothing of it.
+    let number = |expr: &Expr| number_in_round(expr, Some(1.0));
+    let is_constant = |expr: &Expr| number_in_round(expr, None).is_some();
+    let are_constant = right.as_items().is_some_and(|items| items.iter().all(is_constant));
+    if is_constant(left) && (is_constant(right) || are_constant) {
+        return false;
     }
+    let Some(left) = number(left) else { return false };
+    let first = match (op, right.as_items().map(|items| items.iter().map(number).collect::<Option<Vec<f64>>>())) {
+        (Comparison::In, Some(Some(items))) => items.contains(&left),
+        (Comparison::NotIn, Some(Some(items))) => !items.contains(&left),
+        (Comparison::In | Comparison::NotIn, _) => return false,
+        _ => {
+            let Some(right) = number(right) else { return false };
+            match op {
+                Comparison::Eq => left == right,
+                Comparison::Ne => left != right,
+                Comparison::Lt => left < right,
+                Comparison::Lte => left <= right,
+                Comparison::Gt => left > right,
+                Comparison::Gte => left >= right,
+                Comparison::In | Comparison::NotIn => return false,
+            }
+        }
+    };
+    first != truth
+}
+
+/// What a test of a number says of the round.
+fn tested_round(of: &Expr, name: &str, arguments: &[Argument], truth: bool) -> Vec<Fact> {
+    let read = number_in_round(of, Some(1.0)).filter(|_| number_in_round(of, None).is_none());
+    let Some(number) = read else { return Vec::new() };
+    let by = arguments.first().and_then(|argument| number_in_round(&argument.value, None));
+    let first = match (name, by) {
+        ("even", None) => number % 2.0 == 0.0,
+        ("odd", None) => number % 2.0 != 0.0,
+        ("divisibleby", Some(by)) => number % by == 0.0,
+        _ => return Vec::new(),
+    };
+    if first == truth { Vec::new() } else { vec![Fact::Repeated] }
 }
 
 /// The ways to end that a comparison with `other` leaves.

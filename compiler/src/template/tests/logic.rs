@@ -115,7 +115,8 @@ fn conditions_say_what_they_prove() {
     for later in ["iteration > 1", "1 < iteration", "iteration >= 2", "iteration != 1", "not (iteration <= 1)"] {
         check_condition(later, "iteration proves repeated");
     }
-    for any in ["iteration > 0", "iteration >= 1", "iteration < 3", "iteration == 1", "iteration % 2 == 0"] {
+    check_condition("iteration % 2 == 0", "iteration proves repeated");
+    for any in ["iteration > 0", "iteration >= 1", "iteration < 3", "iteration == 1", "iteration % 2 == 1"] {
         check_condition(any, "iteration proves ");
     }
     check_condition("iteration in [2, 4] or iteration == 3", "iteration, iteration? if iteration proves repeated");
@@ -281,5 +282,32 @@ fn what_constants_alone_make_too_large_is_reported() {
     for source in ["output.x is divisibleby(0)", "[1, 2] | select('divisibleby', 0) | list == output.x"] {
         let zero = format!("{} at \"0\": a division by zero has no value", Code::TemplateError.id());
         check_condition_problems(source, &[&zero]);
+    }
+}
+
+#[test]
+fn conditions_say_which_numbers_are_not_zero() {
+    let nonzero = |condition: &str| {
+        let facts = parse_expression(condition).proves.into_iter().filter_map(|fact| match fact {
+            Fact::NonZero(spelling) => Some(spelling.to_string()),
+            _ => None,
+        });
+        facts.collect::<Vec<_>>().join(" ")
+    };
+    for (condition, expected) in [
+        ("output.n != 0", "output.n"),
+        ("0 < output.n", "output.n"),
+        ("output.n < 0 and param.m == 3", "output.n param.m"),
+        ("output.n >= 0", ""),
+        ("output.n > 0 or output.m > 0", ""),
+        ("not (output.n == 0 or output.m == 0)", "output.n output.m"),
+        ("output.l | length > 0", "output.l|length"),
+        ("output.n in [1, 2]", "output.n"),
+        ("output.n not in [0, 1]", "output.n"),
+        ("output.n in [0, 1]", ""),
+        ("1 <= output.n < 9", "output.n"),
+        ("output.n != 1", ""),
+    ] {
+        assert_eq!(nonzero(condition), expected, "{condition}");
     }
 }
