@@ -42,7 +42,7 @@ pub(super) fn constant_size(expr: &Expr) -> Option<f64> {
 }
 
 /// The number that an expression computes from nothing but constants, nearly.
-pub(super) fn constant_number(expr: &Expr) -> Option<f64> {
+pub(crate) fn constant_number(expr: &Expr) -> Option<f64> {
     number_in_round(expr, None)
 }
 

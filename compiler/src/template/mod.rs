@@ -34,6 +34,7 @@ use crate::code::Code;
 pub(crate) use applied::Applied;
 pub(crate) use applied::{FILTERS, TESTS, list_terms as applied_terms};
 pub(crate) use condition::{parse_expression, parse_tree};
+pub(crate) use constant::constant_number;
 pub(crate) use directive::{clip_word, filter_terms};
 pub(crate) use divisor::{Divisor, Risks};
 pub(crate) use fact::{Fact, Status, same_name, suggest_status};

@@ -10,7 +10,7 @@ use serde_json::{Number, Value};
 use super::super::fit::{describe_kind, describe_limit_misfit, describe_part, is_whole};
 use super::super::{Kind, Lack, Limits, Type};
 use super::{Checker, Need};
-use crate::template::{Const, Directive, Expr, ExprKind, Part, Root, Statement, Template};
+use crate::template::{Const, Directive, Expr, ExprKind, Part, Root, Statement, Template, constant_number};
 
 /// What is asked for.
 #[derive(Clone, Copy)]
@@ -58,6 +58,13 @@ impl Checker<'_> {
         match (template.parts.as_slice(), template.logic.as_slice()) {
             (parts, _) if parts.iter().all(|part| matches!(part, Part::Text(_))) => {
                 let types = self.env.whole.types;
+                let kind = types.underlying_kind(&wanted.kind.kind);
+                // A number that is computed is a whole one where it has no fraction, and stored without it.
+                let number = text.trim().parse::<Number>().ok().filter(|_| !wanted.any_as_text && *kind == Kind::Int);
+                if let Some(number) = number.filter(is_whole) {
+                    let said = describe_limit_misfit(wanted.limits, &number, &format!("it is {number}"))?;
+                    return Some(Unfit::new(&(0..text.len()), said));
+                }
                 let said = types.describe_misfit(wanted.kind, wanted.limits, text, "it").or_else(|| {
                     let is_int = wanted.any_as_text && *types.underlying_kind(&wanted.kind.kind) == Kind::Int;
                     let is_too_large = is_int && text.trim().parse::<Number>().is_ok_and(|number| !number.is_i64());
@@ -242,6 +249,9 @@ impl Checker<'_> {
                 }
                 None => {
                     let given = self.infer_operand(expr, Need::Present);
+                    if let (Kind::Int, Some(number)) = (resolved, constant_number(expr).filter(has_fraction)) {
+                        return Some(Unfit::new(&expr.range, format!("{place} is {number}, not a whole number")));
+                    }
                     let origin = expr.as_path().map(|path| {
                         let name = path.name().map(str::to_owned);
                         Origin { root: path.root, name, whole: path.fields().is_empty() }
@@ -375,6 +385,11 @@ fn can_be_piece(kind: &Kind, piece: &str) -> bool {
         Kind::Enum(words) => piece.contains(['"', '\\']) || words.words.iter().any(|word| word.contains(piece)),
         _ => true,
     }
+}
+
+/// Whether a number that is nearly this has a fraction.
+fn has_fraction(number: &f64) -> bool {
+    (number - number.round()).abs() > 1e-6 && number.abs() < 1e9
 }
 
 /// A value that is written out, and holds no others.

@@ -37,6 +37,8 @@ pub(crate) struct OutputValidator {
     text: String,
     /// The same as providers take it that see to it themselves; none where they cannot.
     native: Option<String>,
+    /// The schema again, where it has whole numbers.
+    whole: Option<Value>,
 }
 
 /// What a text that is not of the type has wrong.
@@ -65,7 +67,9 @@ impl OutputValidator {
         let document = schema::bundle_schema(schema, types);
         let validator = build_validator(&document).map_err(|error| format!("its type is no JSON Schema: {error}"))?;
         let native = schema::make_strict(&document).map(|strict| strict.to_string());
-        Ok(OutputValidator { validator, text: document.to_string(), native })
+        let text = document.to_string();
+        let whole = text.contains("\"integer\"").then_some(document);
+        Ok(OutputValidator { validator, text, native, whole })
     }
 
     /// The schema in one line, for prompts.
@@ -95,14 +99,14 @@ impl OutputValidator {
                 }
             };
             match self.fit_value(value, piece.len()) {
-                Ok(value) => return Ok(value.to_string()),
+                Ok(value) => return Ok(self.store_value(value)),
                 Err(misfit) if misfit.other_kind => _ = told.get_or_insert(misfit.violations),
                 Err(misfit) => return Err(misfit.violations),
             }
         }
         let bare = Value::String(text.trim().to_owned());
         match self.fit_value(bare, text.len()) {
-            Ok(value) => return Ok(value.to_string()),
+            Ok(value) => return Ok(self.store_value(value)),
             Err(misfit) if !misfit.other_kind => return Err(misfit.violations),
             Err(_) => {}
         }
@@ -117,20 +121,28 @@ impl OutputValidator {
     pub(crate) fn parse_computed(&self, mut value: Value) -> Result<String, Vec<String>> {
         value.sort_all_objects();
         if self.validator.is_valid(&value) {
-            return Ok(value.to_string());
+            return Ok(self.store_value(value));
         }
         if let Value::String(text) = &value {
             return self.parse_answer(text);
         }
         let misfit = match self.fit_value(value.clone(), 0) {
-            Ok(value) => return Ok(value.to_string()),
+            Ok(value) => return Ok(self.store_value(value)),
             Err(misfit) => misfit,
         };
         let said = violation::parse_text_fields(&self.validator, value);
         match self.fit_value(said, 0) {
-            Ok(value) => Ok(value.to_string()),
+            Ok(value) => Ok(self.store_value(value)),
             Err(_) => Err(misfit.violations),
         }
+    }
+
+    /// A value of the type as compact JSON: a whole number is written without a fraction.
+    fn store_value(&self, mut value: Value) -> String {
+        if let Some(document) = &self.whole {
+            schema::write_whole(document, document, &mut value);
+        }
+        value.to_string()
     }
 
     fn fit_value(&self, mut value: Value, length: usize) -> Result<Value, Misfit> {

@@ -117,6 +117,48 @@ fn lengths_in_words(fields: &mut Map<String, Value>) {
     }
 }
 
+/// The references that are followed from one place.
+const MOST_REFERENCES: usize = 64;
+
+/// Writes `2.0` as `2` wherever a value of the type `schema` has a whole number. As deep as the value is.
+pub(super) fn write_whole(document: &Value, schema: &Value, value: &mut Value) {
+    let mut schema = schema;
+    for _ in 0..MOST_REFERENCES {
+        let Some(reference) = schema.get("$ref").and_then(Value::as_str) else { break };
+        let Some(target) = reference.strip_prefix('#').and_then(|path| document.pointer(path)) else { return };
+        schema = target;
+    }
+    if let Some(alternatives) = schema.get("anyOf").and_then(Value::as_array) {
+        // Of a value or `null`, the value.
+        alternatives.iter().for_each(|schema| write_whole(document, schema, value));
+        return;
+    }
+    match value {
+        Value::Number(number) => {
+            let is_whole = schema.get("type").is_some_and(|kind| kind == "integer") && number.is_f64();
+            // Beyond this a number of 64 bits is not exact.
+            let exact = |number: &f64| number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0;
+            if let Some(number) = number.as_f64().filter(|number| is_whole && exact(number)) {
+                *value = Value::from(number as i64);
+            }
+        }
+        Value::Array(items) => {
+            if let Some(schema) = schema.get("items") {
+                items.iter_mut().for_each(|item| write_whole(document, schema, item));
+            }
+        }
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                let known = schema.get("properties").and_then(|known| known.get(name));
+                if let Some(schema) = known.or_else(|| schema.get("additionalProperties")) {
+                    write_whole(document, schema, field);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -167,3 +167,27 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn whole_numbers_are_stored_without_a_fraction() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "n": { "type": "integer" },
+            "f": { "type": "number" },
+            "l": { "type": "array", "items": { "anyOf": [{ "type": "integer" }, { "type": "null" }] } },
+            "m": { "type": "object", "additionalProperties": { "type": "integer" } },
+            "v": { "$ref": "#/$defs/Verdict" },
+        },
+        "additionalProperties": false,
+    });
+    let given =
+        r#"{"f":2.0,"l":[1.0,null,3],"m":{"a":-4.0},"n":1e3,"v":{"approved":true,"score":7.0,"severity":"low"}}"#;
+    let stored = r#"{"f":2.0,"l":[1,null,3],"m":{"a":-4},"n":1000,"v":{"approved":true,"score":7,"severity":"low"}}"#;
+    assert_eq!(shape(schema.clone()).parse_answer(given).as_deref(), Ok(stored));
+    assert_eq!(shape(schema).parse_computed(serde_json::from_str(given).unwrap()).as_deref(), Ok(stored));
+    let number = || shape(json!({ "type": "integer" }));
+    assert_eq!(number().parse_computed(json!("2.0")).as_deref(), Ok("2"));
+    assert_eq!(number().parse_computed(json!(1e300)).as_deref(), Ok("1e+300"));
+    assert!(number().parse_computed(json!(2.5)).is_err());
+}
