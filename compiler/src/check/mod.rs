@@ -12,6 +12,7 @@ mod cut_off;
 mod cycle;
 mod dead_output;
 mod deadlock;
+mod divisors;
 mod duplicated;
 mod edges;
 mod exhaustive;
@@ -105,6 +106,7 @@ const CHECKS: &[Check] = &[
     on_spec(types::CODES, |on, found| types::check(on.model, found)),
     on_spec(calls::CODES, |on, found| calls::check(on.model, found)),
     on_spec(&[Code::Cycle], |on, found| cycle::check_calls(on.model, found)),
+    on_spec(&[Code::TemplateError], |on, found| divisors::check(on.model, found)),
     on_spec(value_types::CODES, |on, found| value_types::check(on.model, found)),
     on_pipeline(&[Code::OutputNotUpstream, Code::PreviousIteration], |on, found| upstream::check(on.pipeline, found)),
     on_pipeline(&[Code::Cycle], |on, found| cycle::check(on.pipeline, found)),
