@@ -2,7 +2,7 @@
 //!
 //! In: a pattern, and a text. Out: whether it is one, and whether the text matches. The engine never goes back over a
 //! text, so that patterns of any shape take time in proportion to it. Patterns that are large, or stand for large ones,
-//! take long to make ready: they are left to the run.
+//! take long to make ready: only a check of its own does so, for a few of them.
 
 use serde_json::json;
 use swarmc_plan::build_validator;
@@ -23,6 +23,12 @@ pub(crate) fn find_fault(pattern: &str) -> Option<&'static str> {
         (_, true) => "it refers back to a group, which patterns here do not",
         _ => "it is no regular expression",
     })
+}
+
+/// Whether the run can use a pattern, however large it is.
+pub(crate) fn can_be_used(pattern: &str) -> bool {
+    // What is longer than any that a person writes takes too long.
+    pattern.len() > 20 * LONGEST || build_validator(&json!({ "pattern": pattern })).is_ok()
 }
 
 /// Whether a text matches somewhere; true where the pattern is none.

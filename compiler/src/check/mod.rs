@@ -24,6 +24,7 @@ mod guarded_join;
 mod hidden;
 mod injection;
 mod irreversible;
+mod large_patterns;
 mod loops;
 mod maybe_missing;
 mod never_reused;
@@ -106,6 +107,7 @@ const CHECKS: &[Check] = &[
     on_spec(types::CODES, |on, found| types::check(on.model, found)),
     on_spec(calls::CODES, |on, found| calls::check(on.model, found)),
     on_spec(&[Code::Cycle], |on, found| cycle::check_calls(on.model, found)),
+    on_spec(&[Code::WrongValue], |on, found| large_patterns::check(on.model, found)),
     on_spec(&[Code::TemplateError], |on, found| divisors::check(on.model, found)),
     on_spec(value_types::CODES, |on, found| value_types::check(on.model, found)),
     on_pipeline(&[Code::OutputNotUpstream, Code::PreviousIteration], |on, found| upstream::check(on.pipeline, found)),
