@@ -128,7 +128,17 @@ pub(super) fn has_shell_words(words: &[Text]) -> bool {
 }
 
 fn classify_words(words: &[Text]) -> Vec<Option<Shell>> {
-    (0..words.len()).map(|index| classify_word(words, index)).collect()
+    // An operator begins another command.
+    let chains = |word: &Text| word.is_bare() && matches!(word.as_str(), "|" | "||" | "|&" | "&&" | "&");
+    let mut start = 0;
+    let classify = |(index, word): (usize, &Text)| {
+        let found = classify_word(word, &words[start], index == 0);
+        if chains(word) {
+            start = (index + 1).min(words.len() - 1);
+        }
+        found
+    };
+    words.iter().enumerate().map(classify).collect()
 }
 
 /// How the script goes on that begins with these words.
@@ -160,13 +170,10 @@ fn is_whole(node: &str, words: &[Text], sources: &Sources) -> bool {
 }
 
 /// What of a shell a word of a command is, if no program can have been meant to get it.
-fn classify_word(words: &[Text], index: usize) -> Option<Shell> {
-    let (word, text) = (&words[index], words[index].as_str());
-    // An operator begins another command.
-    let chains = |word: &Text| word.is_bare() && matches!(word.as_str(), "|" | "||" | "|&" | "&&" | "&");
-    let start = words[..index].iter().rposition(chains).map_or(0, |operator| operator + 1);
-    let program = words[start].as_str().rsplit('/').next().unwrap_or_default();
-    if index == 0 {
+fn classify_word(word: &Text, program: &Text, is_first: bool) -> Option<Shell> {
+    let text = word.as_str();
+    let program = program.as_str().rsplit('/').next().unwrap_or_default();
+    if is_first {
         let assigns = text.split_once('=').is_some_and(|(name, _)| {
             let sign = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
             !name.is_empty() && !name.as_bytes()[0].is_ascii_digit() && name.bytes().all(sign)

@@ -78,16 +78,17 @@ fn mark_directives(line: &str, directives: &[Range<usize>]) -> String {
 fn find_usage(simple: &Simple, index: usize) -> Usage {
     let words: Vec<&str> = simple.words.iter().map(|word| word.text.as_str()).collect();
     let Some((own, before)) = words[..=index].split_last() else { return Usage::Argument };
-    if before.is_empty() || is_wrapper(before) || matches!(before, ["." | "source"]) {
+    if before.len() <= count_wrapper(before) || matches!(before, ["." | "source"]) {
         return Usage::Program;
     }
     // It may stand behind another program, as in `timeout 9 sh -c LINE`; in `sh -c LINE sh`, the second is a name. Behind a
     // program that is not known, only a shell with `-c` is taken for one.
+    let wrapped = count_wrapper(before);
+    let last_flag = before.iter().rposition(|word| is_code_flag(word));
     let interpreter = before.iter().enumerate().find_map(|(at, word)| {
         let found = find_interpreter(word)?;
-        let starts = at == 0 || is_wrapper(&before[..at]);
-        let has_script =
-            matches!(found.1, Interpreter::Shell) && before[at + 1..].iter().any(|word| is_code_flag(word));
+        let starts = at <= wrapped;
+        let has_script = matches!(found.1, Interpreter::Shell) && last_flag.is_some_and(|flag| flag > at);
         (starts || has_script).then_some((at, found))
     });
     let Some((at, (program, interpreter))) = interpreter else { return Usage::Argument };
@@ -104,6 +105,10 @@ fn find_usage(simple: &Simple, index: usize) -> Usage {
             None if is_first(arguments) => Usage::Program,
             _ => Usage::Argument,
         },
+        Interpreter::Filter if program.ends_with("awk") => {
+            let is_code = !own.starts_with("-v") && (follows_flag || is_awk_code(arguments));
+            if is_code { Usage::Code(program) } else { Usage::Argument }
+        }
         Interpreter::Filter if is_first(arguments) || follows_flag => Usage::Code(program),
         Interpreter::Language | Interpreter::Client if follows_flag => Usage::Code(program),
         Interpreter::Language if is_first(arguments) => Usage::Program,
@@ -114,9 +119,9 @@ fn find_usage(simple: &Simple, index: usize) -> Usage {
 /// The flags of programs behind which a command stands.
 const RUN_FLAGS: [&str; 8] = ["-c", "-e", "-exec", "-execdir", "--run", "--command", "--eval", "--to-command"];
 
-/// Whether these words start the program that follows them.
-fn is_wrapper(words: &[&str]) -> bool {
-    let Some((program, rest)) = words.split_first() else { return false };
+/// How many of these words start the program that follows them, at most.
+fn count_wrapper(words: &[&str]) -> usize {
+    let Some((program, rest)) = words.split_first() else { return 0 };
     let is_known = matches!(
         *program,
         "env"
@@ -139,7 +144,7 @@ fn is_wrapper(words: &[&str]) -> bool {
     );
     let is_option =
         |word: &&str| word.starts_with('-') || word.contains('=') || word.starts_with(|c: char| c.is_ascii_digit());
-    is_known && rest.iter().all(is_option)
+    if is_known { 1 + rest.iter().take_while(|word| is_option(word)).count() } else { 0 }
 }
 
 /// A program that runs what it is given as text.
@@ -170,6 +175,21 @@ fn find_interpreter(word: &str) -> Option<(String, Interpreter)> {
         _ => return None,
     };
     Some((program.to_owned(), kind))
+}
+
+/// Whether the program of `awk` stands behind these words: `-v NAME=VALUE` and `-F SIGN` come before it, `-f` names its file.
+fn is_awk_code(arguments: &[&str]) -> bool {
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let is_read = match *word {
+            "-v" | "-F" => words.next().is_some(),
+            word => word.starts_with('-') && !word.starts_with("-f"),
+        };
+        if !is_read {
+            return false;
+        }
+    }
+    true
 }
 
 /// Whether the word behind it is code: `-c`, `-e`, `-lne`, `--eval`.
@@ -218,6 +238,10 @@ mod tests {
             ("node --eval=\"<<x>>\"", "code of node"),
             ("psql -c 'select <<x>>'", "code of psql"),
             ("sed s/a/<<x>>/ f", "code of sed"),
+            ("awk -v n=<<x>> '{ print n }' f", "argument"),
+            ("gawk -vn=<<x>> '{ print n }' f", "argument"),
+            ("awk -v n=1 -F , '{ print <<x>> }' f", "code of awk"),
+            ("awk -f prog.awk <<x>>", "argument"),
             ("python3 tool.py <<x>>", "argument"),
             ("echo <<x>> | sh", "script of sh"),
             ("timeout 9 <<x>>", "program"),
@@ -234,6 +258,12 @@ mod tests {
         ] {
             assert_eq!(usage(line), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn many_words_take_time_in_proportion() {
+        let line = format!("env {} <<x>>", "A=b sh ".repeat(20_000));
+        assert_eq!(usage(&line), "argument");
     }
 
     #[test]
