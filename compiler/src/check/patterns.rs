@@ -97,6 +97,15 @@ fn find_first_steps(model: &Model<'_>, pipeline: &Pipeline<'_>) -> Vec<bool> {
 
 /// A pattern that leads out of the workspace, in which nothing of it is looked for.
 fn report_outside(node: &str, glob: &Text) -> Diagnostic {
+    // It may lie in the workspace all the same, which is elsewhere on another machine.
+    if glob.as_str().starts_with('/') {
+        let message = format!("`{}` begins with `/`, so `{node}` matches no file", glob.as_str());
+        return Diagnostic::new(Code::GlobMatchesNothing, message)
+            .label(text_span(glob), "not relative to the workspace")
+            .help(
+                "patterns are relative to the workspace: write it without the folders that lead there, or remove it",
+            );
+    }
     let message = format!("`{}` lies outside the workspace, so `{node}` matches no file", glob.as_str());
     Diagnostic::new(Code::GlobMatchesNothing, message)
         .label(text_span(glob), "leads out of the workspace")

@@ -77,7 +77,9 @@ fn check_list_default(types: &Types, step: &Step<'_>, diagnostics: &mut Diagnost
     let Some(default) = &step.ast.output.default else { return };
     let kind = Type::list(step.declared.clone().unwrap_or(Type::ANY));
     if let Some(wrong) = types.describe_misfit(&kind, &Limits::default(), &default.value, "it") {
-        let message = format!("the default of a `for-each` stands for its list, `{kind}`: {wrong}");
+        // Where no type is written, no item is wrong.
+        let said = if step.declared.is_some() { format!("its list, `{kind}`") } else { "its list".to_owned() };
+        let message = format!("the default of a `for-each` stands for {said}: {wrong}");
         let diagnostic = Diagnostic::new(Code::WrongValue, message)
             .label(default.span, wrong)
             .help("write a list, `default=\"[]\"`; of items that fail, `for-each … join=settled` leaves out those");
