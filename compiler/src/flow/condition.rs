@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::Flow;
 use super::diagram::{ALWAYS, Formula, NEVER, Sized, Variable, negate_formula};
-use super::values::{self, Class, Key, Kind, Of, as_constant, child_expressions, unwrap_default};
+use super::values::{self, Class, Key, Kind, Of, as_constant, unwrap_default};
 use crate::template::{Comparison, Const, Expr, ExprKind, Path, Root, Status, same_name};
 
 /// The classes of a value, and the variable that says which it is of.
@@ -100,7 +100,7 @@ impl Flow<'_, '_> {
                     .chain(otherwise)
                     .collect()
             }
-            _ => child_expressions(expr).into_iter().map(|part| (part, Vec::new())).collect(),
+            _ => expr.child_expressions().into_iter().map(|part| (part, Vec::new())).collect(),
         };
         for (part, conditions) in steps {
             if let Some(inside) = self.reach_in_expression(reader, part, wanted) {
@@ -349,7 +349,7 @@ impl Flow<'_, '_> {
             ExprKind::Map(_) => write!(spelt, "map"),
         };
         spelt.push('(');
-        for part in child_expressions(expr) {
+        for part in expr.child_expressions() {
             self.write_spelling(reader, part, spelt);
             spelt.push(',');
         }

@@ -90,7 +90,7 @@ impl Vocabulary {
                 }
                 _ => {}
             }
-            open.extend(child_expressions(expr));
+            open.extend(expr.child_expressions());
         }
     }
 
@@ -220,40 +220,4 @@ pub(crate) fn unwrap_default(expr: &Expr) -> &Expr {
         ExprKind::Filter { of: Some(of), name, .. } if matches!(name.value.as_str(), "default" | "d") => of,
         _ => expr,
     }
-}
-
-/// The expressions that an expression is made of.
-pub(crate) fn child_expressions(expr: &Expr) -> Vec<&Expr> {
-    let mut parts: Vec<&Expr> = Vec::new();
-    match &expr.kind {
-        ExprKind::Const(_) | ExprKind::Path(_) | ExprKind::Variable(_) => {}
-        ExprKind::Attribute { of, .. } | ExprKind::Not(of) | ExprKind::Negative(of) => parts.push(of),
-        ExprKind::Item { of, index } => parts.extend([&**of, &**index]),
-        ExprKind::Slice { of, bounds } => {
-            parts.push(of);
-            parts.extend(bounds.iter().flatten().map(|bound| &**bound));
-        }
-        ExprKind::And(terms) | ExprKind::Or(terms) | ExprKind::List(terms) => parts.extend(terms),
-        ExprKind::Compare { left, right, .. }
-        | ExprKind::Arithmetic { left, right, .. }
-        | ExprKind::Concat(left, right) => parts.extend([&**left, &**right]),
-        ExprKind::Chain { first, rest } => {
-            parts.push(first);
-            parts.extend(rest.iter().map(|(_, expr)| expr));
-        }
-        ExprKind::Choice { condition, then, otherwise } => {
-            parts.extend([&**condition, &**then]);
-            parts.extend(otherwise.as_deref());
-        }
-        ExprKind::Filter { of, arguments, .. } => {
-            parts.extend(of.as_deref());
-            parts.extend(arguments.iter().map(|argument| &argument.value));
-        }
-        ExprKind::Test { of, arguments, .. } | ExprKind::Call { of, arguments } => {
-            parts.push(of);
-            parts.extend(arguments.iter().map(|argument| &argument.value));
-        }
-        ExprKind::Map(items) => parts.extend(items.iter().flat_map(|(key, value)| [key, value])),
-    }
-    parts
 }

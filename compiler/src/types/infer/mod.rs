@@ -3,6 +3,7 @@
 //! SW203 and SW206 for fields, SW204 for what may be missing, SW205 for what has the wrong type. What is wrong once is
 //! said once: a wrong value counts as any afterwards.
 
+mod batch;
 mod call;
 mod choice;
 mod compare;
@@ -82,6 +83,8 @@ pub(crate) struct Checker<'c> {
     bindings: usize,
     /// The places that bindings stand for, as `{% set n = output.a.n %}` has it.
     aliases: BTreeMap<usize, String>,
+    /// How many conditions around ask how many items there are.
+    counted: usize,
     choices: Choices,
     diagnostics: &'c mut Diagnostics,
 }
@@ -106,6 +109,7 @@ impl<'c> Checker<'c> {
             scopes: vec![BTreeMap::new()],
             bindings: 0,
             aliases: BTreeMap::new(),
+            counted: 0,
             choices: Choices::default(),
             diagnostics,
         }
@@ -115,6 +119,7 @@ impl<'c> Checker<'c> {
     pub(crate) fn assume_condition(&mut self, condition: &Expr) {
         let known = self.narrow_condition(condition, true);
         self.presence.learn(known);
+        self.counted += usize::from(batch::asks_length(condition));
     }
 
     /// Types a text.
@@ -209,6 +214,7 @@ impl<'c> Checker<'c> {
                 self.scopes.push(BTreeMap::new());
                 self.bind_name("loop", Type::iter(Type::ANY, sized));
                 self.unpack_target(target, item, list);
+                self.check_batches(target, list);
                 let chosen = self.enter_loop(target, list);
                 // Something is in the list where the body is reached.
                 let filled = self.place_key(list).map(|key| Known::claim_filled(&key));
@@ -265,6 +271,8 @@ impl<'c> Checker<'c> {
 
     fn visit_branch(&mut self, condition: &Expr, then: &[Statement], otherwise: &[Statement], parts: &[Part]) {
         let asked = self.choices.enter_condition(condition);
+        let counted = usize::from(batch::asks_length(condition));
+        self.counted += counted;
         self.check_truth(condition);
         let side = |checker: &mut Checker<'_>, statements: &[Statement], truth: bool| {
             let mark = checker.presence.mark();
@@ -286,6 +294,7 @@ impl<'c> Checker<'c> {
         for name in set.into_keys() {
             self.bind_name(&name, Type::ANY);
         }
+        self.counted -= counted;
         self.choices.leave_condition(asked);
     }
 
