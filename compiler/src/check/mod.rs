@@ -27,6 +27,7 @@ mod irreversible;
 mod large_patterns;
 mod loops;
 mod maybe_missing;
+mod never_asked;
 mod never_reused;
 mod never_runs;
 mod nothing_to_run;
@@ -145,6 +146,7 @@ const CHECKS: &[Check] = &[
     on_spec(&[Code::NeverReused], |on, found| never_reused::check(on.model, found)),
     on_spec(&[Code::DuplicatedContext], |on, found| duplicated::check(on.model, on.sources(), found)),
     on_spec(&[Code::UnusedDefinition, Code::WrongValue], |on, found| answers::check(on.model, found)),
+    on_spec(never_asked::CODES, |on, found| never_asked::check(on.model, found)),
     on_spec(test_blocks::CODES, |on, found| test_blocks::check(on.model, found)),
     on_spec(&[Code::OutputMayBeSkipped], |on, found| maybe_missing::check_outside(on.model, found)),
     on_spec(&[Code::SecretInSource], |on, found| secrets::check(on.loader, found)),
