@@ -216,6 +216,26 @@ impl Types {
         }
     }
 
+    /// How many characters the JSON of a value of this type has at least.
+    pub(super) fn least_json(&self, kind: &Type) -> u64 {
+        self.least_part(kind, LOOKED_INTO)
+    }
+
+    fn least_part(&self, kind: &Type, depth: usize) -> u64 {
+        match self.underlying_kind(&kind.kind) {
+            // A part may be `null`, a digit, or left out.
+            _ if depth == 0 || kind.lack != Lack::NEVER => 1,
+            Kind::Record(record) => {
+                let needed = record.fields.iter().filter(|field| field.kind.lack == Lack::NEVER);
+                let each = |field: &Field| field.name.len() as u64 + 4 + self.least_part(&field.kind, depth - 1);
+                // Each has quotes, a colon and, but for the last one, a comma.
+                (2 + needed.map(each).sum::<u64>()).saturating_sub(1).max(2)
+            }
+            Kind::List(_) | Kind::Map(_) => 2,
+            _ => 1,
+        }
+    }
+
     /// Whether `given` is declared as any text or number, and `wanted` takes some alone.
     fn says_too_little(&self, wanted: &Type, given: &Type) -> bool {
         match (self.underlying_kind(&wanted.kind), self.underlying_kind(&given.kind)) {
@@ -228,6 +248,9 @@ impl Types {
         }
     }
 }
+
+/// How deep the length of a value is counted.
+const LOOKED_INTO: usize = 4;
 
 /// Declared types, by their numbers, that were compared, or are being compared: types may contain themselves.
 type Compared = HashSet<(usize, usize)>;

@@ -179,6 +179,9 @@ impl Checker<'_> {
                 return Some(Unfit::new(&filter.range, said));
             }
         }
+        if let Some(unfit) = self.check_cut(wanted, directive) {
+            return Some(unfit);
+        }
         // What another filter leaves of a text is known when it is there.
         if directive.filters.iter().any(|filter| !matches!(filter.value, swarmc_plan::Filter::Default(_))) {
             return None;
@@ -191,6 +194,28 @@ impl Checker<'_> {
             crate::template::Kind::Include | crate::template::Kind::File => None,
         };
         self.check_type(wanted, &given, origin, &directive.range)
+    }
+
+    /// What is left of the JSON of a list or a record where a part is wanted of it: no JSON, if it is certainly cut.
+    fn check_cut(&self, wanted: Wanted<'_>, directive: &Directive) -> Option<Unfit> {
+        let types = self.env.whole.types;
+        let is_json = |kind: &Kind| matches!(kind, Kind::List(_) | Kind::Map(_) | Kind::Record(_));
+        let crate::template::Kind::Read(root) = directive.kind else { return None };
+        let name = directive.name.as_ref().map(|name| name.value.as_str());
+        let given = self.env.root_type(root, name);
+        let holds = directive.fields.is_empty() && is_json(types.underlying_kind(&given.kind));
+        let filter =
+            directive.filters.first().filter(|_| holds && is_json(types.underlying_kind(&wanted.kind.kind)))?;
+        let least = types.least_json(&given);
+        let said = match filter.value {
+            swarmc_plan::Filter::Chars(count) if count < least => {
+                format!("it is cut after {count} characters, and any value of `{given}` has {least} or more")
+            }
+            // It is stored in one line.
+            swarmc_plan::Filter::Lines(first, _) if first > 1 => "its JSON has one line".to_owned(),
+            _ => return None,
+        };
+        Some(Unfit::new(&filter.range, said))
     }
 
     /// Holds an expression against a type; messages call it `place`. As deep as the expression is.
