@@ -126,7 +126,7 @@ const CHECKS: &[Check] = &[
         on.counts.routes = exhaustive::check(on.model, on.pipeline, &mut on.flow, found)
     }),
     on_order(&[Code::ParallelWriters], |on, found| writers::check(on.pipeline, on.written, &mut on.flow, found)),
-    on_order(&[Code::MissingFile], |on, found| {
+    on_order(&[Code::MissingFile, Code::OutputMayBeSkipped], |on, found| {
         produced_files::check(on.model, on.pipeline, on.sources, &mut on.flow, found)
     }),
     on_order(&[Code::FailureUnhandled], |on, found| unhandled::check(on.pipeline, &mut on.flow, found)),

@@ -43,8 +43,8 @@ pub(super) fn check<'a>(
             let places = |maker: usize| find_write_spans(model, &pipeline.steps[maker], sources, made);
             if settled.is_empty() {
                 diagnostics.push(too_early(pipeline, reader, first, made, &places(first)));
-            } else if makers.iter().any(|&maker| may_have_made_before(pipeline, reader, maker)) {
-                // An earlier round may have left it.
+            } else if step.list.is_some() || makers.iter().any(|&maker| may_have_made_before(pipeline, reader, maker)) {
+                // The list may have no items then, and an earlier round may have left the file.
             } else if let Some(hops) = flow.get().find_unmade(reader, &settled, made.span) {
                 diagnostics.push(may_be_unmade(pipeline, reader, &settled, made, &hops));
             } else if let [maker] = makers.as_slice()
@@ -124,21 +124,25 @@ fn may_be_unmade(pipeline: &Pipeline<'_>, reader: usize, makers: &[usize], made:
     };
     let message = format!("`{step}` reads `{path}`, and {names}, which {makes} it, {skipped}");
     let first = pipeline.steps[makers[0]].name();
-    let diagnostic = Diagnostic::new(Code::MissingFile, message).label(made.span, "may not be there").help(format!(
+    let diagnostic = warn_of(message).label(made.span, "may not be there").help(format!(
         "let `{step}` run only where `{first}` has: `when \"status.{} == 'succeeded'\"`",
         first.replace('-', "_")
     ));
     hops.iter().fold(diagnostic, |diagnostic, hop| diagnostic.label(hop.span, hop.text.clone()))
 }
 
+/// A warning, and no more: a step that does not say so may write the file as well.
+fn warn_of(message: String) -> Diagnostic {
+    Diagnostic { severity: Some(Severity::Warning), ..Diagnostic::new(Code::OutputMayBeSkipped, message) }
+}
+
 /// A file that is made in a worktree and read outside of it.
 fn elsewhere(pipeline: &Pipeline<'_>, reader: usize, maker: usize, made: &Made, places: &[Span]) -> Diagnostic {
     let (step, name, path) = (pipeline.steps[reader].name(), pipeline.steps[maker].name(), &made.path);
     let message = format!("`{step}` reads `{path}` outside of the worktree in which `{name}` makes it");
-    let diagnostic = Diagnostic::new(Code::MissingFile, message)
+    let diagnostic = warn_of(message)
         .label(made.span, "not there")
         .help(format!("let both work in one: `worktree {name}` in `{name}` and in `{step}`"));
-    let diagnostic = Diagnostic { severity: Some(Severity::Warning), ..diagnostic };
     places.iter().fold(diagnostic, |diagnostic, place| diagnostic.label(*place, "made here"))
 }
 

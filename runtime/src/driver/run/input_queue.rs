@@ -65,6 +65,8 @@ impl InputQueue {
     /// Waits for an input or the alarm, while the pool carries out the attempts of this thread. Reaps orphans meanwhile.
     pub(super) fn wait(&self, pool: Option<&mut Pool<'_>>) -> Option<Waited> {
         let Some(pool) = pool else { return self.wait_input().map(Waited::Input) };
+        // Also where one input follows another.
+        sweep_orphans();
         // They have their turn also where one input follows another.
         if pool.has_own() {
             pool.run_once(Some(Instant::now()));

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, SyncSender};
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::mpsc::{self, Receiver, SendError, SyncSender};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::io::home::create_private;
@@ -32,13 +32,14 @@ type Start = Box<dyn FnOnce() -> SyncSender<Note> + Send>;
 pub(crate) struct WritingThread(Arc<OnceLock<JoinHandle<()>>>);
 
 impl WritingThread {
-    /// Waits until every file is written; every [`FileWriter`] must be gone, or go soon.
+    /// Waits until every file is written; every [`FileWriter`] must be gone.
     ///
     /// # Errors
     /// The thread panicked.
     pub(crate) fn join(self) -> std::thread::Result<()> {
-        // What starts it holds it until then.
-        Arc::into_inner(self.0).and_then(OnceLock::into_inner).map_or(Ok(()), JoinHandle::join)
+        let thread = Arc::into_inner(self.0);
+        debug_assert!(thread.is_some(), "a writer is left that could still start the thread");
+        thread.and_then(OnceLock::into_inner).map_or(Ok(()), JoinHandle::join)
     }
 }
 
@@ -59,20 +60,25 @@ impl FileWriter {
         let started = Arc::clone(&thread);
         let start = move || {
             let (sender, receiver) = mpsc::sync_channel(WAITING);
+            // What the thread is given comes back where there is none.
+            let given = Arc::new(Mutex::new(Some((receiver, failed))));
+            let taken = Arc::clone(&given);
             let write = move || {
+                let Some((receiver, failed)) = take_given(&taken) else { return };
                 if let Err(error) = write_all(&receiver) {
                     failed(error);
                     // A task that still has something to write must not wait for us, nor for what comes behind it.
-                    for note in receiver {
-                        if let Note::Then(report) = note {
-                            report();
-                        }
-                    }
+                    receiver.into_iter().for_each(drop_note);
                 }
             };
             let builder = std::thread::Builder::new().name("files".to_owned()).stack_size(128 * 1024);
-            let handle = builder.spawn(write).expect("the system has room for one more thread");
-            started.set(handle).expect("the thread starts once");
+            match builder.spawn(write) {
+                Ok(handle) => started.set(handle).expect("the thread starts once"),
+                Err(error) => {
+                    let (_, failed) = take_given(&given).expect("no thread has taken it");
+                    failed(RunError::Request(format!("the system has no room for one more thread: {error}")));
+                }
+            }
             sender
         };
         (FileWriter { sender: Arc::new(LazyLock::new(Box::new(start))) }, WritingThread(thread))
@@ -109,8 +115,21 @@ impl FileWriter {
     }
 
     fn send(&self, note: Note) {
-        // The thread outlives every sender.
-        let _ = self.sender.send(note);
+        // The thread outlives every sender, where it could be started.
+        if let Err(SendError(note)) = self.sender.send(note) {
+            drop_note(note);
+        }
+    }
+}
+
+fn take_given<T>(given: &Mutex<Option<T>>) -> Option<T> {
+    given.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// Writes nothing, and calls what waits for that.
+fn drop_note(note: Note) {
+    if let Note::Then(report) = note {
+        report();
     }
 }
 
