@@ -51,6 +51,16 @@ impl Unfit {
     }
 }
 
+/// The texts and directives of a text without logic, as statements.
+fn list_statements(parts: &[Part]) -> Vec<Statement> {
+    let statement = |(index, part): (usize, &Part)| match part {
+        Part::Text(range) => Some(Statement::Text(range.clone())),
+        Part::Directive(_) => Some(Statement::Directive(index)),
+        Part::Escape | Part::Logic(_) => None,
+    };
+    parts.iter().enumerate().filter_map(statement).collect()
+}
+
 impl Checker<'_> {
     /// What of a text does not fit.
     pub(crate) fn find_unfit(&mut self, wanted: Wanted<'_>, template: &Template) -> Option<Unfit> {
@@ -76,6 +86,9 @@ impl Checker<'_> {
             ([Part::Logic(_)], [Statement::Emit(expr)]) => self.check_expression(wanted, expr, "it"),
             // For any text it is no matter how it is put together.
             _ if is_plain(self.env.whole.types.underlying_kind(&wanted.kind.kind)) => None,
+            // What is escaped is known when it is there.
+            (parts, []) if parts.iter().any(|part| matches!(part, Part::Escape)) => None,
+            (parts, []) => self.check_statements(wanted, &list_statements(parts), parts, None),
             (parts, statements) => self.check_statements(wanted, statements, parts, None),
         }
     }
@@ -351,7 +364,9 @@ impl Checker<'_> {
         if !wanted.any_as_text
             && (inner.is_text() && !resolved.is_text() || (inner, resolved) == (&Kind::Float, &Kind::Int))
         {
-            return None;
+            let misfits = |word: &String| types.describe_misfit(wanted.kind, wanted.limits, word, "it").is_some();
+            let is_no_word = matches!(inner, Kind::Enum(words) if !words.words.is_empty() && words.words.iter().all(misfits));
+            return is_no_word.then(|| Unfit::new(range, format!("it is `{given}`")));
         }
         let said = match types.is_assignable(wanted.kind, given) {
             true => types.describe_part_misfit(wanted.kind, given, declares)?,
