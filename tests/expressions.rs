@@ -108,6 +108,31 @@ test fakes-fit {
 }
 
 #[test]
+fn the_default_of_a_call_stands_for_the_value_that_it_ended_without() {
+    let place = Place::new(
+        r##"
+workflow w { default main }
+pipeline sub {
+    param x type=bool
+    task a { when "param.x"; run echo a }
+    result a
+}
+pipeline main {
+    task given { call sub x="true"; output default="none" }
+    task lacking { call sub x="false"; output default="none" }
+    task all { value "{{ output.given }} {{ output.lacking }}" }
+    task text { run cat; stdin "<<output:lacking>>" }
+    result all text lacking
+}
+"##,
+    );
+    place.swarmc(&["check"]).expect(0, &["no problems"], &[]);
+    let ran = place.swarmc(&["run", "-q"]).expect(0, &[], &[]);
+    assert_eq!(ran.out.trim_end(), "a none");
+    place.swarmc(&["logs", "last", "text"]).expect(0, &["none"], &[]);
+}
+
+#[test]
 fn a_script_lies_beside_the_spec_wherever_tasks_run() {
     let place = Place::new("");
     for folder in ["repo/.git", "repo/flows/scripts", "repo/flows/sub", "elsewhere/flows/sub"] {

@@ -162,7 +162,9 @@ fn make_reading<'a>(node: &'a Node, status: Option<Status>, detail: Option<&'a D
         output: match status {
             Some(Status::Failed) => default.or(output),
             Some(Status::Skipped) => default,
-            Some(Status::Succeeded) | None => output,
+            // A call may succeed without a value.
+            Some(Status::Succeeded) => output.or(default),
+            None => output,
         },
         exit: detail.and_then(|detail| detail.exit),
         error: detail.and_then(|detail| detail.error.as_deref()),
