@@ -12,7 +12,7 @@ use crate::code::Code;
 /// The end of a directive that one `>` closes, where all before it has a directive's shape.
 pub(super) fn half_closed(text: &str, start: usize, after: usize, kind: Kind) -> Option<usize> {
     let bytes = &text.as_bytes()[..text.len().min(after + MAX_LENGTH)];
-    let length = bytes[after..].iter().position(|byte| matches!(byte, b'>' | b'<' | b'\n' | b'\r'))?;
+    let length = find_end(&bytes[after..])?;
     let end = after + length;
     let next = bytes.get(end + 1);
     if bytes[end] != b'>' || next == Some(&b'>') || !has_directive_shape(&text[after..end]) {
@@ -24,6 +24,21 @@ pub(super) fn half_closed(text: &str, start: usize, after: usize, kind: Kind) ->
     let here_string = start > 0 && bytes[start - 1] == b'<';
     let bare = length == 0;
     (!bare || stands_alone && !redirected && !here_string).then_some(end + 1)
+}
+
+/// The first `>`, `<` or end of the line that does not stand in a text in quotes; where those are not closed, the first.
+fn find_end(bytes: &[u8]) -> Option<usize> {
+    let ends = |byte: &u8| matches!(byte, b'>' | b'<' | b'\n' | b'\r');
+    let mut quoted = false;
+    for (index, byte) in bytes.iter().enumerate() {
+        match byte {
+            b'"' if index == 0 || bytes[index - 1] != b'\\' => quoted = !quoted,
+            b'\n' | b'\r' if quoted => break,
+            _ if ends(byte) && !quoted => return Some(index),
+            _ => {}
+        }
+    }
+    bytes.iter().position(ends)
 }
 
 pub(super) fn half_closed_problem(text: &str, range: Range<usize>) -> Problem {
