@@ -115,13 +115,21 @@ pub(super) fn unknown_property(name: &Name, entry: &syntax::Entry, schema: &'sta
             ValueKind::Number(number) => format!("\"{key}={}\"", number.as_str()),
             _ => format!("\"{key}=…\""),
         };
-        return Diagnostic::new(
+        let diagnostic = Diagnostic::new(
             Code::UnknownNode,
             format!("`{key}=` reads as a property, and `{node}` has none of that name"),
-        )
-        .label(entry.span, "a word with `=` needs quotes")
-        .help(format!("write `{word}`"))
-        .fix("put the word in quotes", entry.span, word);
+        );
+        // A shell would take it for a variable, and the command would do nothing.
+        if schema::RUN.find_property(key).is_some() {
+            return diagnostic
+                .label(entry.span, format!("`run` has one, `{node}` has words alone"))
+                .help(format!("write the command as `run` would have it, as in `{node} \"sh\" \"SCRIPT\"`"));
+        }
+        return diagnostic.label(entry.span, "a word with `=` needs quotes").help(format!("write `{word}`")).fix(
+            "put the word in quotes",
+            entry.span,
+            word,
+        );
     }
     if let Some(child) = schema.find_child(key).filter(|child| child.name != schema::ALLOW.name) {
         return Diagnostic::new(

@@ -21,6 +21,7 @@ pub use kind::{Kind, Target};
 pub(crate) use page::render_page;
 pub use pipeline::{EDGE, SEQUENCE, SEQUENCE_STEP};
 pub use table::{ALLOW, SPEC};
+pub(crate) use task::RUN;
 pub use task::TASK;
 pub(crate) use test::{EXPECT, TEST_PARAM};
 pub use words::{TYPES, Word};

@@ -94,7 +94,7 @@ static CONTEXT: Node = Node::new("context", "Context packs that stand before the
     .arguments(&[required_argument("PACK", Kind::Reference(Target::Pack))])
     .rest("PACK", Kind::Reference(Target::Pack))
     .many();
-pub(super) static RUN: Node = Node::new(
+pub(crate) static RUN: Node = Node::new(
     "run",
     "A command: an argument vector, or one shell line. Never a template. A program with a `/` in its name is relative to the workspace (the nearest folder with `.git`, else that of the spec), the pipeline's `working-dir`, or the task's worktree, not to the file that names it. Its output is what it prints on standard output; if it fails, also what it writes to standard error.",
 )

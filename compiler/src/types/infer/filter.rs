@@ -292,7 +292,7 @@ impl Checker<'_> {
         if !kind.lack.has(Lack::ABSENT) || need.may_lack() {
             return kind;
         }
-        self.may_be_empty(whole);
+        self.may_be_empty(whole, &kind);
         kind.into_present()
     }
 

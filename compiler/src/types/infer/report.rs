@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::super::{Kind, Lack, Record, Words};
+use super::super::{Kind, Lack, Record, Type, Words};
 use super::call::Found;
 use super::expr::Walk;
 use super::{Checker, Notation, Use};
@@ -58,13 +58,7 @@ impl Checker<'_> {
             (None, _) => diagnostic,
         };
         let test = if walk.kind.lack == Lack::NULL { "is not none" } else { "is defined" };
-        let default = match self.env.whole.types.underlying_kind(&walk.kind.kind) {
-            Kind::List(_) => "[]",
-            Kind::Map(_) => "{}",
-            Kind::Int | Kind::Float => "0",
-            Kind::Bool => "false",
-            _ => "\"…\"",
-        };
+        let default = self.propose_default(&walk.kind);
         // What is put together stands in brackets before a filter.
         let bracketed = written.contains(' ');
         let written = if bracketed { format!("({written})") } else { written };
@@ -89,13 +83,25 @@ impl Checker<'_> {
         }));
     }
 
-    /// SW204: the first of a list that may be empty.
-    pub(super) fn may_be_empty(&mut self, whole: &Expr) {
+    /// A default of the type.
+    fn propose_default(&self, kind: &Type) -> &'static str {
+        match self.env.whole.types.underlying_kind(&kind.kind) {
+            Kind::List(_) => "[]",
+            Kind::Map(_) => "{}",
+            Kind::Int | Kind::Float => "0",
+            Kind::Bool => "false",
+            _ => "\"…\"",
+        }
+    }
+
+    /// SW204: the first of a list that may be empty; it is of type `kind`.
+    pub(super) fn may_be_empty(&mut self, whole: &Expr, kind: &Type) {
+        let default = self.propose_default(kind);
         let shown = self.clip_source(whole);
         let diagnostic = Diagnostic::new(Code::OptionalFieldUnguarded, format!("`{shown}` may be missing"))
             .label(self.span(&whole.range), "nothing, where the list is empty")
-            .help(format!("write `{shown} | default(\"…\")`, or ask first whether the list has items"));
-        let diagnostic = self.give_default(diagnostic, &whole.range, false, "\"…\"");
+            .help(format!("write `{shown} | default({default})`, or ask first whether the list has items"));
+        let diagnostic = self.give_default(diagnostic, &whole.range, false, default);
         self.push(diagnostic);
     }
 
