@@ -229,14 +229,16 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     fn find_input(&mut self, path: &Text, steps: &[Step<'a>], agents: &[Agent<'a>]) -> Option<Made> {
         let wanted = if path.as_str().ends_with('/') { Entry::Folder } else { Entry::File };
         let (loader, home) = (&*self.loader, path_span(path));
+        let across = self.made_across_calls().to_vec();
         let made = |path: &str| {
-            steps.iter().any(|step| {
-                let globs = &step.ast.writes;
-                globs.iter().any(|glob| fast_glob::glob_match(glob.as_str(), path))
-                    || declared_outputs(step, agents)
-                        .filter_map(|output| output.copy_to.as_ref())
-                        .any(|copy| workspace_path(&loader.sources, copy).is_some_and(|copy| lies_in(path, &copy)))
-            })
+            across.iter().any(|glob| fast_glob::glob_match(glob, path))
+                || steps.iter().any(|step| {
+                    let globs = &step.ast.writes;
+                    globs.iter().any(|glob| fast_glob::glob_match(glob.as_str(), path))
+                        || declared_outputs(step, agents)
+                            .filter_map(|output| output.copy_to.as_ref())
+                            .any(|copy| workspace_path(&loader.sources, copy).is_some_and(|copy| lies_in(path, &copy)))
+                })
         };
         let found =
             self.loader.find_entry(path.as_str().trim_end_matches('/'), wanted, home, Some(&made), self.diagnostics);

@@ -19,6 +19,7 @@ pub(crate) mod text;
 mod typing;
 pub(crate) mod variants;
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use swarmc_plan::ProviderKind;
@@ -72,7 +73,17 @@ pub(crate) fn resolve_spec<'a>(
         pipeline_params: Vec::new(),
     };
     let (shared, renames) = (Vec::new(), BTreeMap::new());
-    let mut resolver = Resolver { spec, presets, tables, uses, renames, loader, diagnostics, shared };
+    let mut resolver = Resolver {
+        spec,
+        presets,
+        tables,
+        uses,
+        renames,
+        loader,
+        diagnostics,
+        shared,
+        made_across_calls: OnceCell::new(),
+    };
     resolver.check_sources(&spec.params);
     resolver.shared = resolver.shared_prompts();
     let providers = spec.providers.iter().map(|provider| resolver.resolve_provider(provider)).collect();
@@ -151,6 +162,8 @@ struct Resolver<'r, 'a, 'l, 'd> {
     diagnostics: &'d mut Diagnostics,
     /// The texts of the shared prompts, by index.
     shared: Vec<Option<MappedText>>,
+    /// What [`Resolver::made_across_calls`] has found.
+    made_across_calls: OnceCell<Vec<&'a str>>,
 }
 
 impl<'a> Resolver<'_, 'a, '_, '_> {

@@ -87,17 +87,29 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
 
     /// What tasks of any pipeline say they write.
     fn made_by_any(&self) -> Vec<&'a str> {
+        self.list_all_steps().into_iter().flat_map(|step| &step.writes).map(Text::as_str).collect()
+    }
+
+    /// The same where pipelines call each other, as the caller may read what the called one makes, and the other way round.
+    pub(super) fn made_across_calls(&self) -> &[&'a str] {
+        self.made_across_calls.get_or_init(|| {
+            let calls = |step: &&ast::Step| matches!(step.body, Some(ast::Body::Call { .. }));
+            if self.list_all_steps().iter().any(calls) { self.made_by_any() } else { Vec::new() }
+        })
+    }
+
+    fn list_all_steps(&self) -> Vec<&'a ast::Step> {
         let spec = self.spec;
         let mut open: Vec<&'a ast::Step> =
             spec.pipelines.iter().flat_map(|pipeline| &pipeline.steps).chain(&spec.tasks).collect();
-        let mut globs = Vec::new();
+        let mut all = Vec::new();
         while let Some(step) = open.pop() {
-            globs.extend(step.writes.iter().map(Text::as_str));
+            all.push(step);
             if let Some(ast::Body::Loop(body)) = &step.body {
                 open.extend(&body.steps);
             }
         }
-        globs
+        all
     }
 
     /// Whose work the packs of a step hand on.

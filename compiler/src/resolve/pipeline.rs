@@ -57,7 +57,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             let span = path.span(0..path.as_str().len());
             self.loader.find_entry(path.as_str(), Entry::Folder, span, None, self.diagnostics);
         }
-        let writes = list.iter().flat_map(|step| &step.ast.writes).map(|pattern| pattern.as_str()).collect();
+        let own = list.iter().flat_map(|step| &step.ast.writes).map(|pattern| pattern.as_str());
+        let writes = own.chain(self.made_across_calls().iter().copied()).collect();
         let files = list.iter().filter_map(|step| step.ast.files.as_deref());
         let files = files.chain(agents.iter().filter_map(|agent| agent.ast.files.as_ref()));
         let copies =
