@@ -3,7 +3,7 @@
 //! Needs are between steps of one list. A reference from outside to a step in a loop waits for the loop, and what a step
 //! in a loop needs from outside is a need of the loop.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use swarmc_plan::{Join, When};
 
@@ -125,11 +125,23 @@ pub(super) fn infer_needs(steps: &mut [Step<'_>], back: &dyn Fn(usize, usize) ->
         let asked: BTreeSet<usize> =
             steps[index].reads.iter().filter(|read| read.in_when).filter_map(unguarded_step).collect();
         let whole: BTreeSet<usize> = steps[index].reads.iter().filter_map(unguarded_step).collect();
+        // Of the loops that it reads from: the steps in them that it needs.
+        let mut of_loops: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for &target in &whole {
+            if let Some((_, needed)) = find_siblings(steps, index, target).filter(|(_, needed)| *needed != target) {
+                of_loops.entry(needed).or_default().push(target);
+            }
+        }
         for position in 0..steps[index].reads.len() {
             let read = &steps[index].reads[position];
             let Some(target) = read.step() else { continue };
             let Some((when, handles)) = required_outcome(read, defaults[target]) else { continue };
             let span = read.span;
+            let siblings = find_siblings(steps, index, target);
+            // A default for one step of a loop says nothing of another one, without which there is no value.
+            let needs_other = siblings
+                .and_then(|(_, needed)| of_loops.get(&needed))
+                .is_some_and(|targets| targets.iter().any(|&other| other != target));
             // Without what its `when` reads a step fails before any guard is asked; and a default for a field that may
             // be left out says nothing of the whole value, where another place needs that.
             let outdone = match read.fields.is_empty() {
@@ -137,10 +149,10 @@ pub(super) fn infer_needs(steps: &mut [Step<'_>], back: &dyn Fn(usize, usize) ->
                 false => whole.contains(&target),
             };
             let guard = when == When::Always && !handles && !defaults[target];
-            if back(index, position) || guard && outdone {
+            if back(index, position) || guard && (outdone || needs_other) {
                 continue;
             }
-            let Some((holder, needed)) = find_siblings(steps, index, target) else { continue };
+            let Some((holder, needed)) = siblings else { continue };
             merge_need(&mut steps[holder], Need { step: needed, when, declared: false, handles, span });
         }
     }
