@@ -75,7 +75,7 @@ fn errors_of_items_that_settle_are_always_a_list() {
         r#"
 workflow w
 pipeline p {
-    task each { for-each "[1, 2]" join=settled; run "test \"$SWARM_INDEX\" != 1" }
+    task each { for-each "[1, 2]" join=settled; run "test \"$SWARM_WITHIN\" != each[1]" }
     task told { depends-on each; value "{{ error.each | length }}" }
     result told
 }

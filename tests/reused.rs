@@ -400,7 +400,7 @@ fn an_item_whose_position_counts_runs_where_it_has_moved() {
     assert_eq!(fates, (set("pages[0] pages[1]"), set("")));
     let command = PAGES.replace(
         r#"pages agent=writer { for-each file="list.json"; prompt "Write on <<item>>." }"#,
-        r#"pages { for-each file="list.json"; run "echo $SWARM_INDEX"; stdin "<<item>>"; reuse #true }"#,
+        r#"pages { for-each file="list.json"; run "echo $SWARM_WITHIN"; stdin "<<item>>"; reuse #true }"#,
     );
     let fates = items(pages(&command, r#"["a", "b"]"#, r#"["new", "a"]"#));
     assert_eq!(fates, (set("pages[0] pages[1]"), set("")));

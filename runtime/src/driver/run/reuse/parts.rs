@@ -26,8 +26,8 @@ use crate::types::reuse::{Key as ReuseKey, Parts};
 /// The files that are a part each; more are one part together.
 const NAMED_FILES: usize = 100;
 
-/// The variables that tell a process the position of its item.
-const POSITION: [&str; 2] = ["SWARM_INDEX", "SWARM_WITHIN"];
+/// The variable that tells a process the position of its item.
+const POSITION: &str = "SWARM_WITHIN";
 
 /// The variables of the caller that change nothing of a result, or differ from run to run.
 const IGNORED: [&str; 5] = ["USER", "LOGNAME", "SHELL", "TERM", "TMPDIR"];
@@ -420,9 +420,7 @@ fn without_positions(step: &StepId) -> StepId {
 /// agent that is a program which prints text or JSON. A known agent, with a stream or a protocol, reads no such variable,
 /// unless its arguments name one or it is a file of the workspace.
 fn may_read_position(job: &Job) -> bool {
-    let may_read = |word: &OsString| {
-        POSITION.iter().any(|name| word.to_string_lossy().contains(name)) || job.directory.join(word).is_file()
-    };
+    let may_read = |word: &OsString| word.to_string_lossy().contains(POSITION) || job.directory.join(word).is_file();
     let reads = |candidate: &Candidate| match &candidate.door {
         Transport::Program(program) => {
             matches!(program.reads, Format::Text | Format::Json) || program.argv.iter().any(may_read)
