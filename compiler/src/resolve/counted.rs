@@ -7,7 +7,7 @@
 use swarmc_plan::{EachJoin, When};
 
 use crate::ast::OnFailure;
-use crate::model::{Pipeline, Step};
+use crate::model::{Body, Pipeline, Step};
 use crate::template::{Expr, ExprKind, Path, Root, same_name};
 use crate::types::path_key;
 
@@ -40,7 +40,10 @@ pub(super) fn list_counted(pipeline: &Pipeline<'_>, index: usize) -> Vec<String>
     }
     let needed = step.needs.iter().filter(|need| need.when == When::Success && step.is_binding(need));
     for other in needed.map(|need| &pipeline.steps[need.step]) {
-        let is_whole = other.ast.for_each.as_ref().is_some_and(|each| each.join == EachJoin::All)
+        // What calls another pipeline, or is made of steps, may have no value for an item, and its list leaves that item out.
+        let has_each = !matches!(other.body, Body::Call { .. } | Body::Swarm { .. } | Body::Loop { .. });
+        let is_whole = has_each
+            && other.ast.for_each.as_ref().is_some_and(|each| each.join == EachJoin::All)
             && other.ast.output.default.is_none()
             && other.ast.on_failure == OnFailure::Fail;
         let of = find_list(other).and_then(equal_list).filter(|path| is_same_for_all(pipeline, other, path));
