@@ -170,6 +170,11 @@ pub(crate) struct Pipeline<'a> {
 }
 
 impl Pipeline<'_> {
+    /// The pipelines that its steps call.
+    pub(crate) fn called_pipelines(&self) -> impl Iterator<Item = usize> {
+        self.steps.iter().filter_map(|step| if let Body::Call { pipeline, .. } = &step.body { *pipeline } else { None })
+    }
+
     /// Whether there is ever a round before this one that `reader` and `target` are both part of.
     pub(crate) fn has_previous_round(&self, reader: usize, target: usize) -> bool {
         let holders = |step| std::iter::successors(Some(step), |&step: &usize| self.steps[step].within).skip(1);
@@ -323,6 +328,11 @@ impl Model<'_> {
     /// What every text of a file can read.
     pub(crate) fn workflow(&self, file: FileId) -> Workflow<'_> {
         Workflow::new(&self.tables, &self.spec.params, &self.typing, file)
+    }
+
+    /// The pipelines that steps call.
+    pub(crate) fn called_pipelines(&self) -> BTreeSet<usize> {
+        self.pipelines.iter().flat_map(Pipeline::called_pipelines).collect()
     }
 
     /// Who takes the turns of an agent where it cannot: its fallback, the fallback of that, and so on, each once.

@@ -13,7 +13,7 @@ use swarmc_plan::{
 use super::amount::{Amount, Cause, Times};
 use super::schema::Types;
 use super::text::Writer;
-use crate::template::{self, Const, Expr, ExprKind, Root};
+use crate::template::{self, Const, Expr, ExprKind, Root, is_default};
 
 /// What the runner keeps of the error of a step.
 pub(super) const ERROR: u64 = 4096;
@@ -453,7 +453,7 @@ impl<'p> Scope<'p> {
             {
                 self.list_length(of, types)
             }
-            ExprKind::Filter { of: Some(of), name, arguments } if matches!(&*name.value, "default" | "d") => {
+            ExprKind::Filter { of: Some(of), name, arguments } if is_default(&name.value) => {
                 let otherwise =
                     arguments.first().map_or(Some(0), |argument| self.list_length(&argument.value, types))?;
                 Some(self.list_length(of, types)?.max(otherwise))

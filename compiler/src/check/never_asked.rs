@@ -15,11 +15,7 @@ use crate::test::StepEnd;
 pub(super) const CODES: &[Code] = &[Code::UnusedDefinition, Code::WrongValue];
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
-    let called = model.pipelines.iter().flat_map(|pipeline| &pipeline.steps).filter_map(|step| match &step.body {
-        Body::Call { pipeline, .. } => *pipeline,
-        _ => None,
-    });
-    let mut known = Known { called: called.collect(), steps: BTreeMap::new(), members: BTreeSet::new() };
+    let mut known = Known { called: model.called_pipelines(), steps: BTreeMap::new(), members: BTreeSet::new() };
     for (at, pipeline) in model.pipelines.iter().enumerate() {
         for step in &pipeline.steps {
             known.steps.entry(step.name()).or_default().push((at, pipeline, step));

@@ -44,12 +44,7 @@ pub(crate) fn check(model: &Model<'_>, loader: &Loader<'_>, diagnostics: &mut Di
         told: BTreeSet::new(),
         diagnostics,
     };
-    let called: BTreeSet<usize> = model
-        .pipelines
-        .iter()
-        .flat_map(|pipeline| &pipeline.steps)
-        .filter_map(|step| if let Body::Call { pipeline, .. } = step.body { pipeline } else { None })
-        .collect();
+    let called = model.called_pipelines();
     // The packs of steps that start before any file can be made.
     let mut early = BTreeSet::new();
     for (index, pipeline) in model.pipelines.iter().enumerate().filter(|(index, _)| model.wanted[*index]) {

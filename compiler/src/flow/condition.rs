@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::Flow;
 use super::diagram::{ALWAYS, Formula, NEVER, Sized, Variable, negate_formula};
 use super::values::{self, Class, Key, Kind, Of, as_constant, unwrap_default};
-use crate::template::{Comparison, Const, Expr, ExprKind, Path, Root, Status, same_name};
+use crate::template::{Comparison, Const, Expr, ExprKind, Path, Root, Status, is_default, same_name};
 
 /// The classes of a value, and the variable that says which it is of.
 #[derive(Clone, Debug)]
@@ -406,12 +406,10 @@ impl Flow<'_, '_> {
 /// The two sides of `of | default(default)`, where the default stands for nothing but what is missing.
 fn split_default(expr: &Expr) -> Option<(&Expr, &Expr)> {
     match &expr.kind {
-        ExprKind::Filter { of: Some(of), name, arguments } if matches!(name.value.as_str(), "default" | "d") => {
-            match arguments.as_slice() {
-                [default] if !default.spread => Some((of, &default.value)),
-                _ => None,
-            }
-        }
+        ExprKind::Filter { of: Some(of), name, arguments } if is_default(&name.value) => match arguments.as_slice() {
+            [default] if !default.spread => Some((of, &default.value)),
+            _ => None,
+        },
         _ => None,
     }
 }

@@ -304,11 +304,8 @@ fn variable_depths(pipeline: &Pipeline<'_>, children: &[Vec<usize>]) -> Vec<usiz
 
 /// Whether each pipeline has a value whenever it succeeds, by index; empty where nothing is called.
 pub(crate) fn check_pipeline_values(model: &Model<'_>, budget: &Budget<'_>) -> Vec<Answer> {
-    let called = |pipeline: &Pipeline<'_>| -> Vec<usize> {
-        let of_step = |body: &Body| if let Body::Call { pipeline, .. } = body { *pipeline } else { None };
-        pipeline.steps.iter().filter_map(|step| of_step(&step.body)).collect()
-    };
-    let mut open: Vec<(usize, bool)> = model.pipelines.iter().flat_map(called).map(|callee| (callee, false)).collect();
+    let called = |pipeline: &Pipeline<'_>| -> Vec<usize> { pipeline.called_pipelines().collect() };
+    let mut open: Vec<(usize, bool)> = model.called_pipelines().into_iter().map(|callee| (callee, false)).collect();
     if open.is_empty() {
         return Vec::new();
     }

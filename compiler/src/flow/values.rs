@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::diagram::MOST_VALUES;
-use crate::template::{Comparison, Const, Expr, ExprKind, Root};
+use crate::template::{Comparison, Const, Expr, ExprKind, Root, is_default};
 
 /// A value that is the same wherever this is read in one round.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -217,7 +217,7 @@ pub(crate) fn as_constant(expr: &Expr) -> Option<&Const> {
 /// The expression behind a `| default(…)`, or itself.
 pub(crate) fn unwrap_default(expr: &Expr) -> &Expr {
     match &expr.kind {
-        ExprKind::Filter { of: Some(of), name, .. } if matches!(name.value.as_str(), "default" | "d") => of,
+        ExprKind::Filter { of: Some(of), name, .. } if is_default(&name.value) => of,
         _ => expr,
     }
 }

@@ -87,12 +87,9 @@ fn longer_lists(list: &Expr) -> Vec<&Path> {
         },
         // `range(LIST | length)`.
         ExprKind::Call { of, arguments } => match (&of.kind, arguments.as_slice()) {
-            (ExprKind::Variable(range), [count]) if range == "range" => match &count.value.kind {
-                ExprKind::Filter { of: Some(of), name, .. } if matches!(name.value.as_str(), "length" | "count") => {
-                    longer_lists(of)
-                }
-                _ => Vec::new(),
-            },
+            (ExprKind::Variable(range), [count]) if range == "range" => {
+                count.value.as_length().map(longer_lists).unwrap_or_default()
+            }
             _ => Vec::new(),
         },
         _ => Vec::new(),

@@ -33,13 +33,7 @@ pub(crate) fn infer_types(model: &Model<'_>, lookup: &mut Lookup<'_>) -> Typing 
 
 /// The pipelines, each after those that it calls unless they call it.
 fn callees_first(pipelines: &[Pipeline<'_>]) -> Vec<usize> {
-    let called = |pipeline: &Pipeline<'_>| -> Vec<usize> {
-        let called = pipeline.steps.iter().filter_map(|step| match &step.body {
-            Body::Call { pipeline, .. } => *pipeline,
-            _ => None,
-        });
-        called.collect()
-    };
+    let called = |pipeline: &Pipeline<'_>| -> Vec<usize> { pipeline.called_pipelines().collect() };
     let mut seen = vec![false; pipelines.len()];
     let mut order = Vec::with_capacity(pipelines.len());
     for start in 0..pipelines.len() {

@@ -11,7 +11,7 @@ use super::Root;
 use super::constant::constant_number;
 use super::fact::{Fact, Reading, infer_outcomes, merge_facts};
 use super::path::Path;
-use super::tree::{Argument, Comparison, Const, Expr, ExprKind, Operator};
+use super::tree::{Argument, Comparison, Const, Expr, ExprKind, Operator, is_default};
 
 /// The divisors of one text that are kept.
 const MAX_DIVISORS: usize = 32;
@@ -73,11 +73,6 @@ pub(super) fn is_computed(expr: &Expr) -> bool {
     !is_round && constant_number(expr).is_none()
 }
 
-/// Whether it is the number of things that are there.
-pub(super) fn is_length(expr: &Expr) -> bool {
-    matches!(&expr.kind, ExprKind::Filter { name, .. } if matches!(name.value.as_str(), "length" | "count"))
-}
-
 /// Whether the number is the place of the item, which is zero for the first one.
 pub(super) fn is_index(expr: &Expr) -> bool {
     expr.as_path().is_some_and(|path| path.root == Root::Index)
@@ -96,7 +91,9 @@ pub(super) fn may_filter_fail(of: Option<&Expr>, name: &str, arguments: &[Argume
         // The text says how many values it takes.
         "format" => of.is_none_or(|of| of.as_text().is_none()),
         // No line is indented by less than nothing.
-        "indent" => arguments.iter().any(|argument| is_computed(&argument.value) && !is_length(&argument.value)),
+        "indent" => {
+            arguments.iter().any(|argument| is_computed(&argument.value) && argument.value.as_length().is_none())
+        }
         _ => false,
     }
 }
@@ -129,8 +126,8 @@ pub(super) fn is_nonzero(expr: &Expr, facts: &[Fact]) -> bool {
         ExprKind::Or(terms) => terms.last().is_some_and(|last| is_nonzero(last, facts)),
         ExprKind::Filter { of: Some(of), name, arguments } => match (name.value.as_str(), arguments.as_slice()) {
             ("abs" | "float", []) => proved(expr) || is_nonzero(of, facts),
-            ("default" | "d", [default]) => is_nonzero(of, facts) && is_nonzero(&default.value, facts),
-            ("default" | "d", [default, also_empty]) => {
+            (name, [default]) if is_default(name) => is_nonzero(of, facts) && is_nonzero(&default.value, facts),
+            (name, [default, also_empty]) if is_default(name) => {
                 let also_empty = matches!(&also_empty.value.kind, ExprKind::Const(constant) if constant.is_true());
                 is_nonzero(&default.value, facts) && (also_empty || is_nonzero(of, facts))
             }
@@ -180,7 +177,7 @@ pub(super) fn nonzero_facts(expr: &Expr, truth: bool) -> Vec<Fact> {
             }
             facts
         }
-        ExprKind::Filter { of: Some(of), name, arguments } if matches!(name.value.as_str(), "default" | "d") => {
+        ExprKind::Filter { of: Some(of), name, arguments } if is_default(&name.value) => {
             let default = arguments.first().map(|argument| &argument.value.kind);
             match default {
                 None => nonzero_facts(of, truth),

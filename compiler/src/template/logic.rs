@@ -9,12 +9,12 @@ use std::sync::Arc;
 use super::applied::{self, Applied, FILTERS, TESTS};
 use super::constant::{MAX_CONSTANT, constant_size, is_zero};
 use super::directive::clip_word;
-use super::divisor::{is_about_bound, is_computed, is_index, is_length, is_nonzero, may_filter_fail};
+use super::divisor::{is_about_bound, is_computed, is_index, is_nonzero, may_filter_fail};
 use super::fact::{self, Fact, Outcomes, Reading, Status, infer_outcomes, suggest_status};
 use super::names::{DEPENDENCY_WORDS, FUNCTIONS, LOOP, READ_HABITS, list_roots};
 use super::path::Path;
 use super::region::template_error;
-use super::tree::{Argument, Expr, ExprKind, Operator, Statement, Target};
+use super::tree::{Argument, Expr, ExprKind, Operator, Statement, Target, is_default};
 use super::{MAX_PROBLEMS, Part, Problem, Read, Risks, Root, Spanned};
 use crate::suggest::{Near, find_nearest, format_list};
 
@@ -253,8 +253,9 @@ impl<'a, 'd> Walk<'a, 'd> {
                 // A power may be too large for a number.
                 self.risks.certain |= *op == Operator::Pow && is_computed(expr);
                 // A text is not repeated less often than never.
-                let repeats =
-                    |one: &Expr, other: &Expr| one.as_text().is_some() && is_computed(other) && !is_length(other);
+                let repeats = |one: &Expr, other: &Expr| {
+                    one.as_text().is_some() && is_computed(other) && other.as_length().is_none()
+                };
                 self.risks.certain |= *op == Operator::Mul && (repeats(left, right) || repeats(right, left));
                 self.check_constant(expr, known);
             }
@@ -279,13 +280,14 @@ impl<'a, 'd> Walk<'a, 'd> {
                 });
             }
             ExprKind::Filter { of, name, arguments } => {
+                let has_default = is_default(&name.value);
                 if let Some(of) = of {
-                    self.visit_operand(of, facts, if is_default(name) { Missing::Harmless } else { Missing::Harms });
+                    self.visit_operand(of, facts, if has_default { Missing::Harmless } else { Missing::Harms });
                 }
                 self.check_applied("filter", name, arguments.len(), FILTERS);
                 match arguments.as_slice() {
                     // Another default stands behind it.
-                    [default] if missing == Missing::Harmless && default.value.is_bare_path() && is_default(name) => {
+                    [default] if missing == Missing::Harmless && default.value.is_bare_path() && has_default => {
                         self.visit_operand(&default.value, facts, missing);
                     }
                     arguments => self.visit_arguments(arguments, facts),
@@ -540,7 +542,7 @@ impl<'a, 'd> Walk<'a, 'd> {
         }
         // The number of its items is limited, and zero is no step.
         let is_range = matches!(&of.kind, ExprKind::Variable(name) if name == "range");
-        let is_odd = |argument: &Argument| is_computed(&argument.value) && !is_length(&argument.value);
+        let is_odd = |argument: &Argument| is_computed(&argument.value) && argument.value.as_length().is_none();
         self.risks.certain |= is_range && arguments.iter().any(is_odd);
         self.visit_arguments(arguments, facts);
     }
@@ -578,10 +580,6 @@ fn narrow_facts(facts: &Facts, more: Vec<Fact>) -> Facts {
     let mut all = facts.to_vec();
     fact::merge_facts(&mut all, more);
     all.into()
-}
-
-fn is_default(filter: &Spanned<String>) -> bool {
-    matches!(filter.value.as_str(), "default" | "d")
 }
 
 /// The facts without those about names that the text binds.

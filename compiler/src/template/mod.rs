@@ -41,7 +41,7 @@ pub(crate) use fact::{Fact, Status, same_name, suggest_status};
 pub(crate) use names::{OPENING, PLAIN, STATEMENTS, list_roots, list_terms};
 pub(crate) use path::Path;
 pub(crate) use scan::scan;
-pub(crate) use tree::{Argument, Comparison, Const, Expr, ExprKind, Operator, Statement, Target};
+pub(crate) use tree::{Argument, Comparison, Const, Expr, ExprKind, Operator, Statement, Target, is_default};
 
 /// How many problems of one text are reported.
 pub(crate) const MAX_PROBLEMS: usize = 100;

@@ -179,6 +179,11 @@ pub(crate) enum Target {
     Field(Expr),
 }
 
+/// Whether a filter gives another value for one that is missing.
+pub(crate) fn is_default(filter: &str) -> bool {
+    matches!(filter, "default" | "d")
+}
+
 impl Expr {
     /// The path, if the expression is one.
     pub(crate) fn as_path(&self) -> Option<&Path> {
@@ -222,6 +227,14 @@ impl Expr {
             ExprKind::Map(items) => parts.extend(items.iter().flat_map(|(key, value)| [key, value])),
         }
         parts
+    }
+
+    /// What is counted, of `LIST | length`.
+    pub(crate) fn as_length(&self) -> Option<&Expr> {
+        match &self.kind {
+            ExprKind::Filter { of, name, .. } if matches!(name.value.as_str(), "length" | "count") => of.as_deref(),
+            _ => None,
+        }
     }
 
     /// Whether it is a path without fields.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::super::signature::{self, Given, Rest, Signature, Takes};
 use super::super::{Classes, Kind, Lack, Type};
 use super::{Checker, Need};
-use crate::template::{Argument, Const, Expr, ExprKind, Operator, Spanned};
+use crate::template::{Argument, Const, Expr, ExprKind, Operator, Spanned, is_default};
 
 /// The most items of a `range`; minijinja's own limit.
 pub(super) const MOST_RANGE: u64 = 100_000;
@@ -94,7 +94,7 @@ impl Checker<'_> {
                 self.wrong_operand(of, applied, signature, &found);
                 return false;
             }
-            let guards = applied.what == "test" || matches!(applied.name, "default" | "d");
+            let guards = applied.what == "test" || is_default(applied.name);
             if operand.lack.has(Lack::ABSENT) && !guards {
                 self.missing_item(of, applied);
                 return false;

@@ -29,7 +29,7 @@ use super::{Classes, Env, Kind, Lack, Type};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::mapped_text::MappedText;
 use crate::source::Span;
-use crate::template::{Directive, Expr, ExprKind, Part, Path, Root, Spanned, Statement, Target, Template};
+use crate::template::{Directive, Expr, ExprKind, Part, Path, Root, Spanned, Statement, Target, Template, is_default};
 
 /// What `autoescape` takes besides `true` and `false`.
 const ESCAPES: [&str; 2] = ["html", "none"];
@@ -501,12 +501,8 @@ fn find_counted_list(list: &Expr) -> Option<&Expr> {
         [first, last] if call::parse_whole(&first.value).is_some_and(|first| first >= 0) => last,
         _ => return None,
     };
-    match (&of.kind, &last.value.kind) {
-        (ExprKind::Variable(range), ExprKind::Filter { of: Some(of), name, .. })
-            if range == "range" && matches!(name.value.as_str(), "length" | "count") =>
-        {
-            Some(of)
-        }
+    match &of.kind {
+        ExprKind::Variable(range) if range == "range" => last.value.as_length(),
         _ => None,
     }
 }
@@ -525,7 +521,7 @@ fn find_map(list: &Expr) -> &Expr {
         ExprKind::Slice { of, .. } => find_map(of),
         // Nothing is found in the default, so the map is there.
         ExprKind::Filter { of: Some(of), name, arguments }
-            if matches!(name.value.as_str(), "default" | "d")
+            if is_default(&name.value)
                 && matches!(&arguments.first().map(|argument| &argument.value.kind), Some(ExprKind::Map(entries)) if entries.is_empty()) =>
         {
             find_map(of)

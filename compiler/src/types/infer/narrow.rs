@@ -163,11 +163,9 @@ impl Checker<'_> {
             ExprKind::Const(Const::Text(text)) => text.is_empty(),
             _ => false,
         };
-        let (key, counted) = match &left.kind {
-            ExprKind::Filter { of: Some(of), name, .. } if matches!(name.value.as_str(), "length" | "count") => {
-                (self.place_key(of), true)
-            }
-            _ => (self.place_key(left), false),
+        let (key, counted) = match left.as_length() {
+            Some(of) => (self.place_key(of), true),
+            None => (self.place_key(left), false),
         };
         let Some(key) = key else { return Vec::new() };
         let number = match right.kind {
