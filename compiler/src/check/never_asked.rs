@@ -113,6 +113,6 @@ fn count_rounds(pipeline: &Pipeline<'_>, step: &Step<'_>) -> Option<u32> {
 }
 
 /// The items of a list that is written out.
-fn count_items(step: &Step<'_>) -> Option<usize> {
+pub(super) fn count_items(step: &Step<'_>) -> Option<usize> {
     Some(step.list.as_ref()?.expression.tree.as_ref()?.as_items()?.len())
 }

@@ -53,6 +53,8 @@ pub(crate) struct Divisor {
     pub(crate) range: Range<usize>,
     /// The parameter that it is.
     pub(crate) param: Option<String>,
+    /// Whether it is the place of the item, which is zero for the first one.
+    pub(crate) is_index: bool,
     /// Whether the text always divides by it.
     pub(crate) always: bool,
 }
@@ -63,7 +65,8 @@ impl Divisor {
         let spelling = spell_number(expr).filter(|spelling| !is_bound(spelling))?;
         let param = expr.as_path().filter(|path| path.root == Root::Param && path.fields().is_empty());
         let param = param.and_then(Path::name).map(str::to_owned);
-        Some(Divisor { spelling, range: expr.range.clone(), param, always })
+        let is_index = expr.as_path().is_some_and(|path| path.root == Root::Index);
+        Some(Divisor { spelling, range: expr.range.clone(), param, is_index, always })
     }
 }
 
@@ -71,11 +74,6 @@ impl Divisor {
 pub(super) fn is_computed(expr: &Expr) -> bool {
     let is_round = expr.as_path().is_some_and(|path| path.root == Root::Iteration);
     !is_round && constant_number(expr).is_none()
-}
-
-/// Whether the number is the place of the item, which is zero for the first one.
-pub(super) fn is_index(expr: &Expr) -> bool {
-    expr.as_path().is_some_and(|path| path.root == Root::Index)
 }
 
 /// Whether a filter may fail for a value of a kind that it takes.

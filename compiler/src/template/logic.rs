@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::applied::{self, Applied, FILTERS, TESTS};
 use super::constant::{MAX_CONSTANT, constant_size, is_zero};
 use super::directive::clip_word;
-use super::divisor::{is_about_bound, is_computed, is_index, is_nonzero, may_filter_fail};
+use super::divisor::{is_about_bound, is_computed, is_nonzero, may_filter_fail};
 use super::fact::{self, Fact, Outcomes, Reading, Status, infer_outcomes, suggest_status};
 use super::names::{DEPENDENCY_WORDS, FUNCTIONS, LOOP, READ_HABITS, list_roots};
 use super::path::Path;
@@ -330,7 +330,6 @@ impl<'a, 'd> Walk<'a, 'd> {
 
     /// Reports a division by zero; what only the run knows may be zero.
     fn check_divisor(&mut self, divisor: &Expr, facts: &Facts) {
-        let always = self.depth == 0;
         if is_zero(divisor) {
             self.problems.push(
                 template_error(divisor.range.clone(), "a division by zero has no value", "zero")
@@ -340,13 +339,7 @@ impl<'a, 'd> Walk<'a, 'd> {
         if !is_computed(divisor) || is_nonzero(divisor, facts) {
             return;
         }
-        if always && is_index(divisor) {
-            let message = "a division by zero has no value, and `index` is 0 for the first item";
-            self.problems.push(
-                template_error(divisor.range.clone(), message, "begins at 0").help("count from 1: `(index + 1)`"),
-            );
-        }
-        self.risks.add_divisor(divisor, always);
+        self.risks.add_divisor(divisor, self.depth == 0);
     }
 
     /// Reports a constant that is huge, unless something in it was reported: minijinja computes constants when it
