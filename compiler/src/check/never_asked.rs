@@ -40,7 +40,7 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
             let (step, moment) = match &expect.kind {
                 // It is no matter which round a step is skipped in that is not there.
                 ExpectKind::Step(step, moment, StepEnd::Succeeded | StepEnd::Failed) => (step, moment),
-                ExpectKind::Output(step, moment, _) => (step, moment),
+                ExpectKind::Output(step, moment, _) | ExpectKind::Prompt(step, moment, _) => (step, moment),
                 _ => continue,
             };
             if let Some(why) = known.find_excess(step, moment.iteration, moment.index) {
@@ -90,26 +90,29 @@ impl Known<'_, '_> {
         let wanted = index?;
         let has_item = |(at, _, step): &Placed<'_, '_>| match count_items(step) {
             // A step of a pipeline that is called for items may be one of theirs.
-            None => step.list.is_some() || self.called.contains(at),
+            None => step.ast.for_each.is_some() || self.called.contains(at),
             Some(count) => usize::try_from(wanted).is_ok_and(|wanted| wanted < count),
         };
         if steps.iter().any(has_item) {
             return None;
         }
-        Some(match steps.iter().find_map(|(.., step)| count_items(step)) {
+        Some(match steps.iter().filter_map(|(.., step)| count_items(step)).max() {
+            Some(0) => format!("`{}` has no items", name.value),
+            Some(1) => format!("`{}` has one item, 0, and no item {wanted}", name.value),
             Some(count) => format!("`{}` has {count} items, from 0, and no item {wanted}", name.value),
             None => format!("`{}` is no `for-each`, and has no items", name.value),
         })
     }
 }
 
-/// The rounds of the pipeline and of the loops around a step, together; none without a limit.
+/// The rounds of the innermost loop around a step, or else of the pipeline; none without a limit. Each loop counts its
+/// own rounds from 1.
 fn count_rounds(pipeline: &Pipeline<'_>, step: &Step<'_>) -> Option<u32> {
-    let around = std::iter::successors(step.within, |&outer| pipeline.steps[outer].within);
-    around.into_iter().try_fold(pipeline.ast.iterations, |rounds, outer| match &pipeline.steps[outer].body {
-        Body::Loop { body, .. } => Some(rounds.saturating_mul(body.max.as_ref()?.value)),
-        _ => Some(rounds),
-    })
+    let Some(holder) = step.within else { return Some(pipeline.ast.iterations) };
+    match &pipeline.steps[holder].body {
+        Body::Loop { body, .. } => Some(body.max.as_ref()?.value),
+        _ => None,
+    }
 }
 
 /// The items of a list that is written out.
