@@ -234,6 +234,12 @@ impl Env<'_> {
         Some((&step.name, step.span))
     }
 
+    /// Whether a step puts it out that runs once for each item of a list.
+    pub(crate) fn is_each(&self, root: Root, name: Option<&str>) -> bool {
+        matches!(root, Root::Output | Root::Previous | Root::Input)
+            && self.find_step(root, name).is_some_and(|step| step.each)
+    }
+
     fn find_step(&self, root: Root, name: Option<&str>) -> Option<&StepType> {
         let name = name?;
         match root {

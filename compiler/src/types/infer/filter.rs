@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::signature;
-use super::super::{Classes, Form, Kind, Lack, Type};
+use super::super::{Classes, Form, Kind, Lack, Limits, Type};
 use super::call::Applied;
 use super::expr::Walk;
 use super::narrow::tested_classes;
@@ -322,25 +322,28 @@ impl Checker<'_> {
             {
                 self.is_filled(of.as_deref())
             }
-            _ => self.place_key(of).is_some_and(|key| self.presence.is_filled(&key)) || self.least_length(of) > 0,
+            _ => {
+                let least = || self.find_limits(of)?.min?.as_u64();
+                self.place_key(of).is_some_and(|key| self.presence.is_filled(&key)) || least() > Some(0)
+            }
         }
     }
 
-    /// The least length that a field declares.
-    fn least_length(&self, of: &Expr) -> u64 {
-        let ExprKind::Path(path) = &of.kind else { return 0 };
+    /// The limits that the field at this place declares.
+    pub(super) fn find_limits(&self, of: &Expr) -> Option<Limits> {
+        let path = of.as_path()?;
         let mut kind = self.env.root_type(path.root, path.name());
-        let mut least = 0;
+        let mut limits = None;
         for segment in path.fields() {
             let next = match self.env.whole.types.underlying_kind(&kind.kind) {
                 Kind::Record(record) => record.find_field(&segment.text, true),
                 _ => None,
             };
-            let Some(field) = next else { return 0 };
-            least = field.limits.min.as_ref().and_then(serde_json::Number::as_u64).unwrap_or(0);
+            let field = next?;
+            limits = Some(field.limits.clone());
             kind = field.kind.clone();
         }
-        least
+        limits
     }
 
     /// The type of a field of an item that an argument names; `strict` says that nothing on the way to it may be missing.

@@ -83,8 +83,8 @@ pub(crate) struct Checker<'c> {
     bindings: usize,
     /// The places that bindings stand for, as `{% set n = output.a.n %}` has it.
     aliases: BTreeMap<usize, String>,
-    /// How many conditions around ask how many items there are.
-    counted: usize,
+    /// Whether a condition or a binding before this place asks how many items there are.
+    counted: bool,
     choices: Choices,
     diagnostics: &'c mut Diagnostics,
 }
@@ -109,7 +109,7 @@ impl<'c> Checker<'c> {
             scopes: vec![BTreeMap::new()],
             bindings: 0,
             aliases: BTreeMap::new(),
-            counted: 0,
+            counted: false,
             choices: Choices::default(),
             diagnostics,
         }
@@ -119,7 +119,7 @@ impl<'c> Checker<'c> {
     pub(crate) fn assume_condition(&mut self, condition: &Expr) {
         let known = self.narrow_condition(condition, true);
         self.presence.learn(known);
-        self.counted += usize::from(batch::asks_length(condition));
+        self.counted |= batch::has_length(condition);
     }
 
     /// Types a text.
@@ -195,6 +195,7 @@ impl<'c> Checker<'c> {
     }
 
     fn visit_statement(&mut self, statement: &Statement, parts: &[Part]) {
+        self.counted |= batch::asks_length(statement);
         match statement {
             Statement::Text(_) => {}
             Statement::Emit(expr) => {
@@ -219,7 +220,8 @@ impl<'c> Checker<'c> {
                 // Something is in the list where the body is reached.
                 let filled = self.place_key(list).map(|key| Known::claim_filled(&key));
                 let current = self.claim_place(list, &count_from_zero(list));
-                self.presence.learn(filled.into_iter().chain(current).collect());
+                let batch = self.claim_batch(target, list);
+                self.presence.learn(filled.into_iter().chain(current).chain(batch).collect());
                 // As is each name that a map was gone through by.
                 if let Some((map, name)) = find_named_map(target, list) {
                     let named = Expr { kind: ExprKind::Variable(name.value.clone()), range: name.range.clone() };
@@ -271,8 +273,6 @@ impl<'c> Checker<'c> {
 
     fn visit_branch(&mut self, condition: &Expr, then: &[Statement], otherwise: &[Statement], parts: &[Part]) {
         let asked = self.choices.enter_condition(condition);
-        let counted = usize::from(batch::asks_length(condition));
-        self.counted += counted;
         self.check_truth(condition);
         let side = |checker: &mut Checker<'_>, statements: &[Statement], truth: bool| {
             let mark = checker.presence.mark();
@@ -294,7 +294,6 @@ impl<'c> Checker<'c> {
         for name in set.into_keys() {
             self.bind_name(&name, Type::ANY);
         }
-        self.counted -= counted;
         self.choices.leave_condition(asked);
     }
 
