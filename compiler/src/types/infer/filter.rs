@@ -308,13 +308,14 @@ impl Checker<'_> {
                 self.is_filled(Some(then)) && self.is_filled(Some(otherwise))
             }
             ExprKind::Filter { of, name, arguments } if name.value == "split" => {
-                match arguments.first().map(|argument| &argument.value.kind) {
-                    // At blanks, a text without any word has no pieces.
-                    None | Some(ExprKind::Const(Const::None)) => {
-                        of.as_deref().and_then(Expr::as_text).is_some_and(|text| !text.trim().is_empty())
-                    }
-                    Some(_) => true,
-                }
+                let separator = arguments.first().map(|argument| &argument.value);
+                let is_text = |expr: &Expr| {
+                    let kind = self.peek_type(expr);
+                    kind.lack == Lack::NEVER && self.env.whole.types.underlying_kind(&kind.kind).is_text()
+                };
+                // At blanks, a text without any word has no pieces.
+                separator.is_some_and(|expr| expr.as_text().is_some() || is_text(expr))
+                    || of.as_deref().and_then(Expr::as_text).is_some_and(|text| !text.trim().is_empty())
             }
             // They leave as many as there were.
             ExprKind::Filter { of, name, .. }
