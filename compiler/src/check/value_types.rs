@@ -31,7 +31,8 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
             if let (Some(kind), Some(written)) = (&step.declared, &step.ast.output.kind) {
                 check_limit(&typing.types, step, kind, written, diagnostics);
                 if let Some(default) = step.ast.output.default.as_ref().filter(|_| step.ast.for_each.is_none()) {
-                    check_default(&typing.types, kind, written.span, &default.value, default.span, diagnostics);
+                    let wrong = typing.types.describe_default_misfit(kind, &default.value);
+                    report_default(kind, written.span, wrong, default.span, diagnostics);
                 }
                 check_computed(&place, kind, written, diagnostics);
             }
@@ -53,17 +54,15 @@ struct Place<'p> {
 fn check_params(types: &Types, params: &[Param], kinds: &[Type], diagnostics: &mut Diagnostics) {
     for (param, kind) in params.iter().zip(kinds) {
         if let Some(default) = &param.default {
-            check_default(types, kind, param.kind.span, &default.value, default.span, diagnostics);
+            let wrong = types.describe_misfit(kind, &Limits::default(), &default.value, "it");
+            report_default(kind, param.kind.span, wrong, default.span, diagnostics);
         }
     }
 }
 
 /// What is plainly wrong was reported where it was read.
-fn check_default(types: &Types, kind: &Type, declared: Span, text: &str, span: Span, diagnostics: &mut Diagnostics) {
-    if diagnostics.has_report_at(span) {
-        return;
-    }
-    if let Some(wrong) = types.describe_misfit(kind, &Limits::default(), text, "it") {
+fn report_default(kind: &Type, declared: Span, wrong: Option<String>, span: Span, diagnostics: &mut Diagnostics) {
+    if let Some(wrong) = wrong.filter(|_| !diagnostics.has_report_at(span)) {
         let diagnostic = Diagnostic::new(Code::WrongValue, format!("the default is not of type `{kind}`: {wrong}"))
             .label(span, wrong)
             .label(declared, "the type")
@@ -76,7 +75,7 @@ fn check_default(types: &Types, kind: &Type, declared: Span, text: &str, span: S
 fn check_list_default(types: &Types, step: &Step<'_>, diagnostics: &mut Diagnostics) {
     let Some(default) = &step.ast.output.default else { return };
     let kind = Type::list(step.declared.clone().unwrap_or(Type::ANY));
-    if let Some(wrong) = types.describe_misfit(&kind, &Limits::default(), &default.value, "it") {
+    if let Some(wrong) = types.describe_default_misfit(&kind, &default.value) {
         // Where no type is written, no item is wrong.
         let said = if step.declared.is_some() { format!("its list, `{kind}`") } else { "its list".to_owned() };
         let message = format!("the default of a `for-each` stands for {said}: {wrong}");

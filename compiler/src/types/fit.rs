@@ -36,6 +36,34 @@ impl Types {
         }
     }
 
+    /// What is wrong with the default of an output, which is taken as it is written: a whole number in it has no fraction.
+    pub(crate) fn describe_default_misfit(&self, kind: &Type, written: &str) -> Option<String> {
+        self.describe_misfit(kind, &Limits::default(), written, "it").or_else(|| {
+            let value = serde_json::from_str(written.trim()).ok()?;
+            let (place, number) = self.find_fraction(kind, &value, "it")?;
+            Some(format!("{place} is `{number}`, which is not written as a whole number"))
+        })
+    }
+
+    /// The whole number in a value that is written with a fraction, and its place. Goes as deep as the value.
+    fn find_fraction<'v>(&self, kind: &Type, value: &'v Value, place: &str) -> Option<(String, &'v Number)> {
+        let part =
+            |kind: &Type, value: &'v Value, name: &str| self.find_fraction(kind, value, &describe_part(place, name));
+        match (self.underlying_kind(&kind.kind), value) {
+            (Kind::Int, Value::Number(number)) if number.is_f64() => Some((place.to_owned(), number)),
+            (Kind::List(item), Value::Array(items)) => {
+                items.iter().enumerate().find_map(|(index, value)| part(item, value, &format!("[{index}]")))
+            }
+            (Kind::Map(item), Value::Object(entries)) => {
+                entries.iter().find_map(|(name, value)| part(item, value, name))
+            }
+            (Kind::Record(record), Value::Object(entries)) => {
+                record.fields.iter().find_map(|field| part(&field.kind, entries.get(&field.name)?, &field.name))
+            }
+            _ => None,
+        }
+    }
+
     /// JSON of a type, for a help; none for a type that says too little, and where limits would refuse it.
     pub(crate) fn write_example(&self, kind: &Type) -> Option<String> {
         let mut room = EXAMPLE_VALUES;
