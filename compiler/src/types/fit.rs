@@ -264,6 +264,24 @@ impl Types {
         }
     }
 
+    /// Whether the JSON of a value of this type may hold JSON of the kind `wanted` besides itself: in a list, a map or a
+    /// record within it, or in a text, where quotes have a `\` before them.
+    pub(super) fn may_hold(&self, kind: &Type, wanted: &Kind) -> bool {
+        let without_quotes =
+            !matches!(wanted, Kind::Record(record) if record.fields.iter().any(|field| field.kind.lack == Lack::NEVER));
+        let may_be = |part: &Type| match self.underlying_kind(&part.kind) {
+            Kind::Int | Kind::Float | Kind::Bool | Kind::Enum(_) => false,
+            kind => !kind.is_text() || without_quotes,
+        };
+        match self.underlying_kind(&kind.kind) {
+            Kind::List(item) => may_be(item),
+            // A name is a text.
+            Kind::Map(item) => without_quotes || may_be(item),
+            Kind::Record(record) => record.fields.iter().any(|field| may_be(&field.kind)),
+            _ => true,
+        }
+    }
+
     /// Whether `given` is declared as any text or number, and `wanted` takes some alone.
     fn says_too_little(&self, wanted: &Type, given: &Type) -> bool {
         match (self.underlying_kind(&wanted.kind), self.underlying_kind(&given.kind)) {

@@ -209,7 +209,8 @@ impl Checker<'_> {
         self.check_type(wanted, &given, origin, &directive.range)
     }
 
-    /// What is left of the JSON of a list or a record where a part is wanted of it: no JSON, if it is certainly cut.
+    /// What is left of the JSON of a list or a record where a part is wanted of it: no JSON, if it is certainly cut and has
+    /// none within it. The run looks for a piece of JSON in a text.
     fn check_cut(&self, wanted: Wanted<'_>, directive: &Directive) -> Option<Unfit> {
         let types = self.env.whole.types;
         let is_json = |kind: &Kind| matches!(kind, Kind::List(_) | Kind::Map(_) | Kind::Record(_));
@@ -217,11 +218,11 @@ impl Checker<'_> {
         let name = directive.name.as_ref().map(|name| name.value.as_str());
         let given = self.env.root_type(root, name);
         let holds = directive.fields.is_empty() && is_json(types.underlying_kind(&given.kind));
-        let filter =
-            directive.filters.first().filter(|_| holds && is_json(types.underlying_kind(&wanted.kind.kind)))?;
+        let wanted_kind = types.underlying_kind(&wanted.kind.kind);
+        let filter = directive.filters.first().filter(|_| holds && is_json(wanted_kind))?;
         let least = types.least_json(&given);
         let said = match filter.value {
-            swarmc_plan::Filter::Chars(count) if count < least => {
+            swarmc_plan::Filter::Chars(count) if count < least && !types.may_hold(&given, wanted_kind) => {
                 format!("it is cut after {count} characters, and any value of `{given}` has {least} or more")
             }
             // It is stored in one line.
