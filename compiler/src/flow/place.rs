@@ -71,6 +71,13 @@ impl Flow<'_, '_> {
         let (model, pipeline) = (self.model, self.pipeline);
         let resolved = &pipeline.steps[step];
         let system = resolved.agent.and_then(|agent| model.agents[agent].system.as_ref());
+        let list = resolved.list.as_deref().and_then(|list| {
+            let found = list.expression.reads.iter().find(|found| list.text.span(found.whole.clone()) == read.whole)?;
+            self.reach_in_expression(Some(step), list.expression.tree.as_ref()?, &found.whole)
+        });
+        if let Some(around) = list {
+            return around;
+        }
         // A text without logic reaches each of its reads.
         for prose in step_texts(resolved).into_iter().chain(system).filter(|prose| !prose.template.logic.is_empty()) {
             let found = prose.template.reads.iter().find(|found| {
