@@ -1,5 +1,5 @@
-//! SW104: a file that a step makes, read by one that does not wait for it, where that step may be skipped, or outside of
-//! the worktree that it lies in.
+//! SW104: a step reads a file that another step makes, and the file may not be there. The reader does not wait for the
+//! maker, the maker may be skipped, or the reader works outside of the worktree in which the maker leaves the file.
 
 use std::collections::BTreeSet;
 
@@ -140,9 +140,12 @@ fn warn_of(message: String) -> Diagnostic {
 fn elsewhere(pipeline: &Pipeline<'_>, reader: usize, maker: usize, made: &Made, places: &[Span]) -> Diagnostic {
     let (step, name, path) = (pipeline.steps[reader].name(), pipeline.steps[maker].name(), &made.path);
     let message = format!("`{step}` reads `{path}` outside of the worktree in which `{name}` makes it");
-    let diagnostic = warn_of(message)
-        .label(made.span, "not there")
-        .help(format!("let both work in one: `worktree {name}` in `{name}` and in `{step}`"));
+    let worktree = pipeline.steps[maker].ast.worktree.as_ref().and_then(|worktree| worktree.name.as_ref());
+    let help = match worktree {
+        Some(own) => format!("let `{step}` work there too: `worktree {}` in `{step}`", own.value),
+        None => format!("let both work in one: `worktree {name}` in `{name}` and in `{step}`"),
+    };
+    let diagnostic = warn_of(message).label(made.span, "not there").help(help);
     places.iter().fold(diagnostic, |diagnostic, place| diagnostic.label(*place, "made here"))
 }
 

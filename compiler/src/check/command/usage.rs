@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn many_words_take_time_in_proportion() {
+    fn a_value_behind_many_words_is_an_argument() {
         let line = format!("env {} <<x>>", "A=b sh ".repeat(20_000));
         assert_eq!(usage(&line), "argument");
     }
