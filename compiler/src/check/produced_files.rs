@@ -1,5 +1,5 @@
-//! SW104: a step reads a file that another step makes, and the file may not be there. The reader does not wait for the
-//! maker, the maker may be skipped, or the reader works outside of the worktree in which the maker leaves the file.
+//! SW104 and SW202: a step reads a file that another step makes, and the file may not be there. The reader does not wait
+//! for the maker, the maker may be skipped, or the reader works outside of the worktree in which the maker leaves the file.
 
 use std::collections::BTreeSet;
 
