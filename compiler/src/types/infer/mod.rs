@@ -83,6 +83,8 @@ pub(crate) struct Checker<'c> {
     bindings: usize,
     /// The places that bindings stand for, as `{% set n = output.a.n %}` has it.
     aliases: BTreeMap<usize, String>,
+    /// The lists that bindings count, as `{% set n = output.a | length %}` has it.
+    lengths: BTreeMap<usize, String>,
     /// Whether a condition or a binding before this place asks how many items there are.
     counted: bool,
     choices: Choices,
@@ -109,6 +111,7 @@ impl<'c> Checker<'c> {
             scopes: vec![BTreeMap::new()],
             bindings: 0,
             aliases: BTreeMap::new(),
+            lengths: BTreeMap::new(),
             counted: false,
             choices: Choices::default(),
             diagnostics,
@@ -309,7 +312,11 @@ impl<'c> Checker<'c> {
         };
         // Ahead of the binding: in `{% set n = n %}` the value is the older `n`.
         let key = self.place_key(value);
+        let counted = self.counted_key(value);
         self.unpack_target(target, kind, value);
+        if let (Target::Name(_), Some(counted)) = (target, counted) {
+            self.lengths.insert(self.bindings, counted);
+        }
         if let (Target::Name(_), Some(key)) = (target, key) {
             // `unpack_target` has just bound the name under this number.
             self.aliases.insert(self.bindings, key);

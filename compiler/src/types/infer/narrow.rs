@@ -94,14 +94,15 @@ impl Checker<'_> {
                 match (name.value.as_str(), self.place_key(of)) {
                     // The default does not hold, so it is not what held.
                     ("default" | "d", Some(key)) if falsy => vec![Known::claim_value(&key), Known::claim_filled(&key)],
-                    ("length" | "count", Some(key)) => vec![Known::claim_filled(&key)],
-                    _ => Vec::new(),
+                    _ => self.counted_key(expr).map(|key| Known::claim_filled(&key)).into_iter().collect(),
                 }
             }
             ExprKind::Compare { left, op, right } => self.narrow_comparison(left, *op, right, truth),
             ExprKind::Path(_) | ExprKind::Variable(_) | ExprKind::Attribute { .. } | ExprKind::Item { .. } if truth => {
                 let known = |key: String| vec![Known::claim_value(&key), Known::claim_filled(&key)];
-                self.place_key(expr).map_or_else(Vec::new, known)
+                let mut known = self.place_key(expr).map_or_else(Vec::new, known);
+                known.extend(self.counted_key(expr).map(|key| Known::claim_filled(&key)));
+                known
             }
             _ => Vec::new(),
         }
@@ -134,6 +135,29 @@ impl Checker<'_> {
         fields.map(|field| Known::claim_value(&format!("{key}.{}", normalize_name(&field.name)))).collect()
     }
 
+    /// The key of the list whose items an expression counts: `output.j | length`, or a name that was given to that. Where
+    /// the list has an empty default, it is there if anything is counted.
+    pub(super) fn counted_key(&self, expr: &Expr) -> Option<String> {
+        let of = match &expr.kind {
+            ExprKind::Variable(name) => return self.lengths.get(&self.find_binding(name)?.1).cloned(),
+            ExprKind::Filter { of: Some(of), name, .. } if matches!(name.value.as_str(), "length" | "count") => of,
+            _ => return None,
+        };
+        match &of.kind {
+            ExprKind::Filter { of: Some(inner), name, arguments } if matches!(name.value.as_str(), "default" | "d") => {
+                let is_empty = match arguments.first().map(|argument| &argument.value.kind) {
+                    None => true,
+                    Some(ExprKind::Const(Const::Text(text))) => text.is_empty(),
+                    Some(ExprKind::List(items)) => items.is_empty(),
+                    Some(ExprKind::Map(entries)) => entries.is_empty(),
+                    Some(_) => false,
+                };
+                self.place_key(inner).filter(|_| is_empty)
+            }
+            _ => self.place_key(of),
+        }
+    }
+
     fn narrow_comparison(&self, left: &Expr, op: Comparison, right: &Expr, truth: bool) -> Vec<Known> {
         if let (Comparison::In, true, Some(known)) = (op, truth, self.claim_key(right, left)) {
             return vec![known];
@@ -163,8 +187,8 @@ impl Checker<'_> {
             ExprKind::Const(Const::Text(text)) => text.is_empty(),
             _ => false,
         };
-        let (key, counted) = match left.as_length() {
-            Some(of) => (self.place_key(of), true),
+        let (key, counted) = match self.counted_key(left) {
+            Some(key) => (Some(key), true),
             None => (self.place_key(left), false),
         };
         let Some(key) = key else { return Vec::new() };
