@@ -11,6 +11,7 @@ mod pipeline;
 pub(crate) mod presets;
 mod reach;
 pub(crate) mod replace;
+mod sizes;
 mod step;
 mod swarm;
 pub(crate) mod templates;

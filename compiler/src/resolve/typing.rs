@@ -6,14 +6,15 @@
 use std::sync::Arc;
 
 use super::counted::list_counted;
+use super::sizes::list_sizes;
 use crate::ast;
 use crate::diagnostic::Diagnostics;
 use crate::mapped_text::MappedText;
 use crate::model::{Body, Model, Pipeline, Step, TemplateText};
 use crate::source::Span;
 use crate::types::{
-    Checker, Field, Kind, Lack, Limits, Lookup, ParamTypes, PipelineTypes, Record, Type, Types, Typing, Use, Words,
-    Workflow,
+    Checker, Field, Kind, Lack, Limits, ListSizes, Lookup, ParamTypes, PipelineTypes, Record, Type, Types, Typing, Use,
+    Words, Workflow,
 };
 
 /// How deep computed types nest; what goes deeper is any.
@@ -79,10 +80,12 @@ fn infer_pipeline(
         known.declared.push(declared);
         known.items.push(Type::ANY);
         known.counted.push(Vec::new());
+        known.sizes.push(ListSizes::default());
     }
     let whole = Workflow::new(&model.tables, &model.spec.params, typing, pipeline.ast.name.span.file);
     for &index in &pipeline.order.sorted {
         known.counted[index] = list_counted(pipeline, index);
+        known.sizes[index] = list_sizes(pipeline, index);
         infer_step_values(&mut known, &whole, index, &pipeline.steps[index], &one_item[index]);
     }
     known.result = pipeline.result.iter().map(|&step| known.steps.output(step).clone()).reduce(Type::or);
@@ -156,8 +159,9 @@ fn infer_step_values(known: &mut PipelineTypes, workflow: &Workflow<'_>, index: 
         let passage = MappedText::from_string(&list.text);
         let env = known.step_env(workflow, index, &step.inputs);
         let item = Checker::new(&env, &passage, Use::List, &mut ignored).infer_items(tree);
-        let lack = item.lack;
-        known.items[index] = limit_nesting(item).with_lack(lack).only_null();
+        // What is missing in a list is stored as `null`.
+        let lack = if item.lack == Lack::NEVER { Lack::NEVER } else { Lack::NULL };
+        known.items[index] = limit_nesting(item).with_lack(lack);
         if step.ast.for_each.as_ref().is_some_and(|each| each.with_item) {
             known.steps.set(index, infer_output(step, one.clone(), known.items[index].clone()));
         }

@@ -29,7 +29,20 @@ pub(crate) struct Env<'e> {
     pub(crate) item: Type,
     /// The places of the lists that have an item at its `index`.
     pub(crate) counted: &'e [String],
+    pub(crate) sizes: &'e ListSizes,
 }
+
+/// What is known of how many items lists have, as expressions name them.
+#[derive(Debug, Default)]
+pub(crate) struct ListSizes {
+    /// How many items they have at least.
+    pub(crate) least: Vec<(String, u64)>,
+    /// A list, and one that has as many items.
+    pub(crate) equal: Vec<(String, String)>,
+}
+
+/// Nothing is known of any list.
+pub(super) const NO_SIZES: &ListSizes = &ListSizes { least: Vec::new(), equal: Vec::new() };
 
 /// What a value is called in messages, and where its type comes from.
 pub(crate) struct Origin {

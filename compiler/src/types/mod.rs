@@ -21,8 +21,8 @@ use std::sync::Arc;
 use crate::source::Span;
 
 pub(crate) use declared::{Lookup, Types};
-pub(crate) use env::{Env, ParamTypes, StepTypes, Workflow};
-pub(crate) use infer::{Checker, Unfit, Use, Wanted, path_key};
+pub(crate) use env::{Env, ListSizes, ParamTypes, StepTypes, Workflow};
+pub(crate) use infer::{Checker, Filled, Unfit, Use, Wanted, find_filled, path_key};
 pub(crate) use typing::{PipelineTypes, Typing};
 pub(crate) use union::{Classes, Form, Tuple, Union, unite_kinds};
 

@@ -1,5 +1,6 @@
 //! The types of the steps and parameters of a model, by index.
 
+use super::env::{ListSizes, NO_SIZES};
 use super::{Env, ParamTypes, StepTypes, Type, Types, Workflow};
 
 /// The types of a model.
@@ -26,6 +27,8 @@ pub(crate) struct PipelineTypes {
     pub(crate) items: Vec<Type>,
     /// By step: the lists that have an item at each `index` of its for-each.
     pub(crate) counted: Vec<Vec<String>>,
+    /// By step: how many items the lists have that it reads.
+    pub(crate) sizes: Vec<ListSizes>,
     /// Its value.
     pub(crate) result: Option<Type>,
 }
@@ -35,11 +38,20 @@ impl PipelineTypes {
     pub(crate) fn step_env<'e>(&'e self, whole: &Workflow<'e>, index: usize, inputs: &'e [(String, usize)]) -> Env<'e> {
         let item = self.items.get(index).cloned().unwrap_or(Type::ANY);
         let counted = self.counted.get(index).map_or(&[][..], Vec::as_slice);
-        Env { inputs, item, counted, ..self.until_env(whole) }
+        let sizes = self.sizes.get(index).unwrap_or(NO_SIZES);
+        Env { inputs, item, counted, sizes, ..self.until_env(whole) }
     }
 
     /// What an `until` can read.
     pub(crate) fn until_env<'e>(&'e self, whole: &Workflow<'e>) -> Env<'e> {
-        Env { whole: *whole, steps: &self.steps, params: &self.params, inputs: &[], item: Type::ANY, counted: &[] }
+        Env {
+            whole: *whole,
+            steps: &self.steps,
+            params: &self.params,
+            inputs: &[],
+            item: Type::ANY,
+            counted: &[],
+            sizes: NO_SIZES,
+        }
     }
 }

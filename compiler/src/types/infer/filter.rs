@@ -6,6 +6,7 @@ use super::super::signature;
 use super::super::{Classes, Form, Kind, Lack, Limits, Type};
 use super::call::Applied;
 use super::expr::Walk;
+use super::filled::{Filled, find_filled};
 use super::narrow::tested_classes;
 use super::{Checker, Need};
 use crate::template::{Argument, Const, Expr, ExprKind, Operator, Spanned};
@@ -112,7 +113,9 @@ impl Checker<'_> {
                     Kind::Enum(words) => words.words.iter().all(|word| !word.is_empty()),
                     kind => kind.is_text() && of.is_none_or(has_character),
                 };
-                let lack = if self.is_filled(of) || is_text || has_items(&applied.operand) {
+                let is_each_filled = applied.each && of.and_then(find_filled) == Some(Filled::Whole);
+                let is_filled = if applied.each { is_each_filled } else { self.is_filled(of) };
+                let lack = if is_filled || is_text || has_items(&applied.operand) {
                     item.lack
                 } else {
                     item.lack.union(Lack::ABSENT)

@@ -8,6 +8,7 @@ mod call;
 mod choice;
 mod compare;
 mod expr;
+mod filled;
 mod filter;
 mod format;
 mod given;
@@ -21,6 +22,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use choice::Choices;
+pub(crate) use filled::{Filled, find_filled};
 pub(crate) use given::{Unfit, Wanted};
 use presence::{Known, Presence};
 
@@ -103,6 +105,7 @@ impl<'c> Checker<'c> {
         if usage == Use::Text {
             presence.learn(env.counted.iter().map(|list| Known::claim_defined(&format!("{list}.[index]"))).collect());
         }
+        presence.learn(env.sizes.least.iter().map(|(list, least)| Known::claim_items(list, *least)).collect());
         Checker {
             env,
             passage,
@@ -223,8 +226,11 @@ impl<'c> Checker<'c> {
                 // Something is in the list where the body is reached.
                 let filled = self.place_key(list).map(|key| Known::claim_filled(&key));
                 let current = self.claim_place(list, &count_from_zero(list));
-                let batch = self.claim_batch(target, list);
-                self.presence.learn(filled.into_iter().chain(current).chain(batch).collect());
+                self.presence.learn(filled.into_iter().chain(current).collect());
+                let known = self.claim_filled_items(target, list);
+                self.presence.learn(known);
+                let zero = count_from_zero(list);
+                self.presence.learn(self.claim_equal_places(list, &zero));
                 // As is each name that a map was gone through by.
                 if let Some((map, name)) = find_named_map(target, list) {
                     let named = Expr { kind: ExprKind::Variable(name.value.clone()), range: name.range.clone() };
@@ -232,6 +238,8 @@ impl<'c> Checker<'c> {
                     // And each place of a list whose length was counted up to.
                     let counted = find_counted_list(list).and_then(|counted| self.claim_place(counted, &named));
                     self.presence.learn(counted.into_iter().collect());
+                    let equal = find_counted_list(list).map(|counted| self.claim_equal_places(counted, &named));
+                    self.presence.learn(equal.unwrap_or_default());
                 }
                 if let Some(filter) = filter {
                     self.check_truth(filter);
