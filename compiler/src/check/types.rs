@@ -76,6 +76,9 @@ fn check_step(model: &Model<'_>, env: &Env<'_>, step: &Step<'_>, diagnostics: &m
     for prose in step.body.template_texts() {
         let nullable = values.iter().any(|(value, nullable)| *nullable && std::ptr::eq(*value, prose));
         check_value(env, prose, (when, nullable), diagnostics);
+        if let Body::Value(_) | Body::Fields(_) = step.body {
+            Checker::new(env, &prose.passage, Use::Text, diagnostics).check_stored(&prose.template);
+        }
     }
     for prose in step.stdin.iter().chain(of_files).chain(of_env) {
         check_text(env, prose, when, diagnostics);

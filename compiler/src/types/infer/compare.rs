@@ -3,7 +3,7 @@
 use super::super::{Classes, Form, Kind, Type};
 use super::call::Found;
 use super::{Checker, Need};
-use crate::template::{Comparison, Const, Expr, ExprKind, Operator};
+use crate::template::{Comparison, Const, Expr, ExprKind, Operator, Part, Statement, Template};
 
 /// What can equal what.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -169,6 +169,26 @@ impl Checker<'_> {
         }
     }
 
+    /// Reports whole numbers that a value cannot hold, where they are all of it, or a part that is written out.
+    pub(crate) fn check_stored(&mut self, template: &Template) {
+        let ([Part::Logic(_)], [Statement::Emit(expr)]) = (template.parts.as_slice(), template.logic.as_slice()) else {
+            return;
+        };
+        let mut open = vec![expr];
+        while let Some(expr) = open.pop() {
+            match &expr.kind {
+                ExprKind::List(items) => open.extend(items),
+                ExprKind::Map(entries) => open.extend(entries.iter().map(|(_, value)| value)),
+                _ => {
+                    let fits = |number: i128| i64::try_from(number).is_ok() || u64::try_from(number).is_ok();
+                    if constant_whole(expr).is_some_and(|number| !fits(number)) {
+                        self.beyond_64_bits(expr);
+                    }
+                }
+            }
+        }
+    }
+
     pub(super) fn infer_arithmetic(&mut self, whole: &Expr, left: &Expr, op: Operator, right: &Expr) -> Type {
         let types = self.env.whole.types;
         let (one, other) = (self.type_of(left), self.type_of(right));
@@ -191,6 +211,25 @@ impl Checker<'_> {
             }
         }
         result.unwrap_or(Type::ANY)
+    }
+}
+
+/// The whole number that an expression computes from whole numbers alone.
+fn constant_whole(expr: &Expr) -> Option<i128> {
+    match &expr.kind {
+        ExprKind::Const(Const::Int(number)) => Some(i128::from(*number)),
+        ExprKind::Negative(of) => constant_whole(of)?.checked_neg(),
+        ExprKind::Arithmetic { left, op, right } => {
+            let (left, right) = (constant_whole(left)?, constant_whole(right)?);
+            match op {
+                Operator::Add => left.checked_add(right),
+                Operator::Sub => left.checked_sub(right),
+                Operator::Mul => left.checked_mul(right),
+                Operator::Pow => left.checked_pow(u32::try_from(right).ok()?),
+                Operator::Div | Operator::FloorDiv | Operator::Rem => None,
+            }
+        }
+        _ => None,
     }
 }
 

@@ -344,6 +344,13 @@ impl Checker<'_> {
         self.report_mismatch(&whole.range, message, "no such number", help);
     }
 
+    /// SW205: a whole number that JSON of the run does not hold.
+    pub(super) fn beyond_64_bits(&mut self, whole: &Expr) {
+        let message = format!("`{}` does not fit into 64 bits", self.clip_source(whole));
+        let help = "compute with fractions, as in `2.0 ** 64`, or show it as text: `~ \"\"`".to_owned();
+        self.report_mismatch(&whole.range, message, "out of range", help);
+    }
+
     /// SW205: more numbers than a `range` may have.
     pub(super) fn too_long_range(&mut self, applied: &Applied<'_>, items: u64) {
         let message = format!("this `range` has {items} items, and {MOST_RANGE} is the most");
