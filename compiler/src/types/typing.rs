@@ -52,6 +52,7 @@ impl PipelineTypes {
             item: Type::ANY,
             counted: &[],
             sizes: NO_SIZES,
+            may_lack: &|_| None,
         }
     }
 }

@@ -7,6 +7,7 @@ mod batch;
 mod call;
 mod choice;
 mod compare;
+mod default;
 mod expr;
 mod filled;
 mod filter;
