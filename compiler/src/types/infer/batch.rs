@@ -2,7 +2,6 @@
 
 use super::super::Kind;
 use super::call::parse_whole;
-use super::presence::Known;
 use super::{Checker, Statement};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
@@ -52,13 +51,6 @@ impl Checker<'_> {
                 "fill it up: `{shown} | batch({count}, \"\")`; or give it one name, and read its items with a default"
             ));
         self.push(diagnostic);
-    }
-
-    /// What is known of the item of a loop through batches: a batch has an item.
-    pub(super) fn claim_batch(&self, target: &Target, list: &Expr) -> Option<Known> {
-        let (Target::Name(name), Some(_)) = (target, find_batches(list)) else { return None };
-        let named = Expr { kind: ExprKind::Variable(name.value.clone()), range: name.range.clone() };
-        Some(Known::claim_filled(&self.place_key(&named)?))
     }
 }
 

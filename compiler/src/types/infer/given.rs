@@ -409,10 +409,7 @@ impl Checker<'_> {
         if !wanted.any_as_text
             && (inner.is_text() && !resolved.is_text() || (inner, resolved) == (&Kind::Float, &Kind::Int))
         {
-            let misfits = |word: &String| types.describe_misfit(wanted.kind, wanted.limits, word, "it").is_some();
-            let is_no_word =
-                matches!(inner, Kind::Enum(words) if !words.words.is_empty() && words.words.iter().all(misfits));
-            return is_no_word.then(|| Unfit::new(range, format!("it is `{given}`")));
+            return None;
         }
         let said = match types.is_assignable(wanted.kind, given) {
             true => types.describe_part_misfit(wanted.kind, given, declares)?,
