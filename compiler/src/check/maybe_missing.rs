@@ -147,51 +147,6 @@ pub(super) fn check_outside(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Whether what a step reads may be missing where it reads it, whether or not it has a default; none where it is not known.
-pub(super) fn may_be_missing<'a>(
-    pipeline: &Pipeline<'a>,
-    (index, position): (usize, usize),
-    flow: &mut Lazy<'_, 'a>,
-    proofs: &mut Proofs<'_, 'a>,
-) -> Option<bool> {
-    let step = &pipeline.steps[index];
-    let read = &step.reads[position];
-    let target = read.step()?;
-    let producer = &pipeline.steps[target];
-    let place = |back: &crate::model::Back| (back.step, back.read);
-    let back = pipeline.order.back.binary_search_by_key(&(index, position), place).is_ok();
-    if back || has_no_output(producer) || target == index && read.root != Root::Previous {
-        return None;
-    }
-    if is_assumed(read, producer) {
-        return Some(false);
-    }
-    if read.root == Root::Previous {
-        let later =
-            has_rounds(step, read, producer) && (is_later(step, read) || flow.get().starts_later(index, read.in_when));
-        if !later {
-            // Nothing is known of what the `when` of the step asked.
-            return step.when.is_none().then_some(true);
-        }
-        return match flow.get().leaves_round_before(index, read.in_when, target) {
-            Answer::Yes => Some(false),
-            Answer::No | Answer::Unknown => None,
-        };
-    }
-    let has_default = matches!(read.root, Root::Output | Root::Input) && producer.ast.output.default.is_some();
-    if has_default || proofs.is_proved(index, target, read) {
-        return Some(false);
-    }
-    if !matches!(read.root, Root::Output | Root::Input | Root::Exit | Root::Error | Root::Log) {
-        return None;
-    }
-    match flow.get().find_missing(index, target, read) {
-        Missing::No => Some(false),
-        Missing::When { .. } => Some(true),
-        Missing::Unknown => None,
-    }
-}
-
 fn report_missing(
     pipeline: &Pipeline<'_>,
     index: usize,

@@ -3,7 +3,6 @@
 //! [`run_checks`] and [`run_plan_checks`] walk the table from the top: they leave out a check none of whose codes is
 //! enabled, and count what the checks looked at.
 
-mod absent;
 mod answers;
 mod calls;
 mod circles;
@@ -106,12 +105,12 @@ const CHECKS: &[Check] = &[
     on_spec(&[Code::UntrustedToCommand], |on, found| command::check(on.model, found)),
     on_spec(&[Code::UnquotedShell], |on, found| shell_words::check(on.model, on.sources(), found)),
     on_spec(&[Code::UnusedDefinition], |on, found| unused::check(on.model, on.loader, found)),
-    on_spec(types::CODES, |on, found| types::check(on.model, on.loader.cancel(), found)),
+    on_spec(types::CODES, |on, found| types::check(on.model, found)),
     on_spec(calls::CODES, |on, found| calls::check(on.model, found)),
     on_spec(&[Code::Cycle], |on, found| cycle::check_calls(on.model, found)),
     on_spec(&[Code::WrongValue], |on, found| large_patterns::check(on.model, found)),
     on_spec(&[Code::TemplateError], |on, found| divisors::check(on.model, found)),
-    on_spec(value_types::CODES, |on, found| value_types::check(on.model, on.loader.cancel(), found)),
+    on_spec(value_types::CODES, |on, found| value_types::check(on.model, found)),
     on_pipeline(&[Code::OutputNotUpstream, Code::PreviousIteration], |on, found| upstream::check(on.pipeline, found)),
     on_pipeline(&[Code::Cycle], |on, found| cycle::check(on.pipeline, found)),
     on_pipeline(&[Code::UnboundedLoop], |on, found| loops::check(on.pipeline, found)),

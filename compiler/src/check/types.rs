@@ -1,9 +1,7 @@
 //! SW203, SW204, SW205, SW206 and SW214: values that are read as something they are not.
 
-use super::absent::Absent;
 use super::given_values::list_values;
 use crate::ast::Name;
-use crate::cancel::Cancel;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::mapped_text::MappedText;
@@ -21,16 +19,12 @@ pub(super) const CODES: &[Code] = &[
     Code::FreeTextCompared,
 ];
 
-pub(super) fn check(model: &Model<'_>, cancel: &Cancel, diagnostics: &mut Diagnostics) {
-    let absent = Absent::new(model, cancel);
+pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     for (pipeline, known) in model.pipelines.iter().zip(&model.typing.pipelines) {
         let whole = model.workflow(pipeline.ast.name.span.file);
-        let absent = absent.of_pipeline(pipeline);
         for (index, step) in pipeline.steps.iter().enumerate() {
             diagnostics.set_home(Some(step.ast.name.span));
-            let may_lack = |place| absent.may_lack(index, place);
-            let env = Env { may_lack: &may_lack, ..known.step_env(&whole, index, &step.inputs) };
-            check_step(model, &env, step, diagnostics);
+            check_step(model, &known.step_env(&whole, index, &step.inputs), step, diagnostics);
         }
         diagnostics.set_home(None);
         let env = known.until_env(&whole);

@@ -3,9 +3,7 @@
 //!
 //! What can only be known once the text is there is left to the run; a plain mismatch of types is not.
 
-use super::absent::Absent;
 use crate::ast::{Name, Param, TypeExpr};
-use crate::cancel::Cancel;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Body, Model, Pipeline, Read, Step, TemplateText};
@@ -17,18 +15,15 @@ use crate::types::{Checker, Env, Kind, Lack, Limits, Type, Types, Unfit, Use, Wa
 /// The codes that the check reports.
 pub(super) const CODES: &[Code] = &[Code::WrongValue, Code::TypeMismatch];
 
-pub(super) fn check(model: &Model<'_>, cancel: &Cancel, diagnostics: &mut Diagnostics) {
-    let absent = Absent::new(model, cancel);
+pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let typing = &model.typing;
     check_params(&typing.types, &model.spec.params, &typing.params, diagnostics);
     for (pipeline, known) in model.pipelines.iter().zip(&typing.pipelines) {
         check_params(&typing.types, &pipeline.ast.params, &known.own_params, diagnostics);
         let whole = model.workflow(pipeline.ast.name.span.file);
-        let absent = absent.of_pipeline(pipeline);
         for (index, step) in pipeline.steps.iter().enumerate() {
             diagnostics.set_home(Some(step.ast.name.span));
-            let may_lack = |place| absent.may_lack(index, place);
-            let env = &Env { may_lack: &may_lack, ..known.step_env(&whole, index, &step.inputs) };
+            let env = &known.step_env(&whole, index, &step.inputs);
             let place = Place { pipeline, step, env, params: &model.spec.params };
             if step.ast.for_each.is_some() {
                 check_list_default(&typing.types, step, diagnostics);

@@ -30,8 +30,6 @@ pub(crate) struct Env<'e> {
     /// The places of the lists that have an item at its `index`.
     pub(crate) counted: &'e [String],
     pub(crate) sizes: &'e ListSizes,
-    /// Whether the value that a path reads at a place may be missing there; none where that is not known.
-    pub(crate) may_lack: &'e dyn Fn(Span) -> Option<bool>,
 }
 
 /// What is known of how many items lists have, as expressions name them.

@@ -52,7 +52,6 @@ impl PipelineTypes {
             item: Type::ANY,
             counted: &[],
             sizes: NO_SIZES,
-            may_lack: &|_| None,
         }
     }
 }

@@ -188,7 +188,7 @@ impl Checker<'_> {
             ExprKind::Test { of, name, arguments } => self.infer_test(of, name, arguments),
             ExprKind::Call { of, arguments } => self.infer_call(expr, of, arguments),
             ExprKind::List(items) => {
-                let items = items.iter().map(|item| self.infer_kept(item)).collect();
+                let items = items.iter().map(|item| self.infer_operand(item, Need::Present)).collect();
                 Type::tuple(items, Form::List)
             }
             ExprKind::Map(items) => self.written_map(items, expr),
@@ -204,7 +204,7 @@ impl Checker<'_> {
             if let Some(found) = self.find_misfit(&of_key, Classes::TEXT.union(Classes::INT).union(Classes::BOOL)) {
                 self.wrong_key(key, &found);
             }
-            let kind = self.infer_kept(value);
+            let kind = self.infer_operand(value, Need::Present);
             computed |= key.as_text().is_none();
             let name = key.as_text().unwrap_or_default();
             // The last one of a name counts.
@@ -282,7 +282,7 @@ impl Checker<'_> {
         let mark = self.presence.mark();
         let mut kind: Option<Type> = None;
         for (index, term) in terms.iter().enumerate() {
-            let mut own = self.infer_kept(term);
+            let mut own = self.infer_operand(term, Need::Present);
             // `a or b` is `a` only where that holds.
             if !truth && index + 1 < terms.len() {
                 own = own.with_lack(Lack::NEVER);

@@ -42,7 +42,6 @@ impl Checker<'_> {
         };
         let kind = self.infer_applied(&applied);
         let kind = match applied.name {
-            "default" | "d" => self.infer_default(&applied, need),
             "first" | "last" | "min" | "max" => self.infer_element(whole, kind, need),
             _ => kind,
         };
@@ -60,7 +59,7 @@ impl Checker<'_> {
         };
         let right = self.check_signature(applied, signature);
         match applied.name {
-            "default" | "d" => self.infer_default(applied, Need::Value),
+            "default" | "d" => infer_default(applied),
             "length" | "count" => Type::INT,
             "int" => self.read_number(applied, right, Type::INT),
             "float" => self.read_number(applied, right, Type::FLOAT),
@@ -519,5 +518,29 @@ fn has_character(of: &Expr) -> bool {
         }
         ExprKind::Concat(left, right) => has_character(left) || has_character(right),
         _ => false,
+    }
+}
+
+/// What a value with a default is.
+fn infer_default(applied: &Applied<'_>) -> Type {
+    let kind = applied.operand.clone();
+    let default = applied.given.first().cloned().unwrap_or(Type::STRING);
+    // `default(x, true)` also replaces what does not hold.
+    let also_empty = applied.arguments.get(1).map(|argument| match &argument.value.kind {
+        ExprKind::Const(constant) => Some(constant.is_true()),
+        _ => None,
+    });
+    match also_empty {
+        Some(Some(true)) => kind.with_lack(Lack::NEVER).or(default),
+        // Whether it does, the run knows.
+        Some(None) => kind.into_present().or(default),
+        _ if kind.lack.has(Lack::ABSENT.union(Lack::SILENT)) => kind.into_present().or(default),
+        // What is read of the run has no lack in its type, and may be missing all the same.
+        _ if default.kind == Kind::None
+            && applied.of.and_then(Expr::as_path).is_some_and(|path| path.fields().is_empty()) =>
+        {
+            kind.or(default)
+        }
+        _ => kind,
     }
 }

@@ -10,9 +10,7 @@ use serde_json::{Number, Value};
 use super::super::fit::{describe_kind, describe_limit_misfit, describe_part, is_whole};
 use super::super::{Kind, Lack, Limits, Type};
 use super::{Checker, Need};
-use crate::template::{
-    Argument, Const, Directive, Expr, ExprKind, Part, Root, Statement, Target, Template, constant_number,
-};
+use crate::template::{Const, Directive, Expr, ExprKind, Part, Root, Statement, Target, Template, constant_number};
 
 /// What is asked for.
 #[derive(Clone, Copy)]
@@ -259,13 +257,6 @@ impl Checker<'_> {
                     None => side(true, then).or_else(|| check_lack(wanted, resolved, Lack::SILENT, &expr.range)),
                 }
             }
-            (ExprKind::Filter { of: Some(of), name, arguments }, _)
-                if matches!(name.value.as_str(), "default" | "d")
-                    && !is_plain(resolved)
-                    && !matches!(resolved, Kind::Any | Kind::None) =>
-            {
-                self.check_defaulted(wanted, (expr, of), arguments)
-            }
             _ if wanted.nullable && matches!(&expr.kind, ExprKind::Const(Const::None)) => None,
             (ExprKind::List(_) | ExprKind::Map(_), Kind::Any | Kind::None) => None,
             (ExprKind::List(_) | ExprKind::Map(_), _) if wanted.any_as_text && is_plain(resolved) => None,
@@ -317,25 +308,6 @@ impl Checker<'_> {
                 }
             },
         }
-    }
-
-    /// A value with a default: both are held against the type, the default where it may count.
-    fn check_defaulted(
-        &mut self,
-        wanted: Wanted<'_>,
-        (expr, of): (&Expr, &Expr),
-        arguments: &[Argument],
-    ) -> Option<Unfit> {
-        // It reports what is wrong in it.
-        self.infer_operand(expr, Need::Present);
-        let given = self.infer_operand(of, Need::Nothing);
-        let takes = self.takes_default(of, &given, arguments);
-        let given = if takes == Some(true) { given.only_null() } else { given };
-        let given = if arguments.len() > 1 { given.with_lack(Lack::NEVER) } else { given };
-        self.check_type(wanted, &given, None, &of.range).or_else(|| {
-            let default = arguments.first().filter(|_| takes == Some(true))?;
-            self.check_expression(wanted, &default.value, "its default")
-        })
     }
 
     /// A part of what is written out.
@@ -398,18 +370,14 @@ impl Checker<'_> {
         if let Some(origin) = origin.filter(|origin| is_typed && is_plain(inner) && origin.is_declared()) {
             return Some(Unfit { declared: Some(origin), ..Unfit::new(range, format!("it is `{given}`")) });
         }
-        if let Kind::Enum(words) = inner
-            && !wanted.any_as_text
-            && !resolved.is_text()
-            && words.words.iter().all(|word| types.describe_misfit(wanted.kind, wanted.limits, word, "it").is_some())
-        {
-            return Some(Unfit::new(range, format!("it is `{given}`")));
-        }
         // In a value a text counts as what it says, and a number without a fraction is a whole one.
         if !wanted.any_as_text
             && (inner.is_text() && !resolved.is_text() || (inner, resolved) == (&Kind::Float, &Kind::Int))
         {
-            return None;
+            let misfits = |word: &String| types.describe_misfit(wanted.kind, wanted.limits, word, "it").is_some();
+            let is_no_word =
+                matches!(inner, Kind::Enum(words) if !words.words.is_empty() && words.words.iter().all(misfits));
+            return is_no_word.then(|| Unfit::new(range, format!("it is `{given}`")));
         }
         let said = match types.is_assignable(wanted.kind, given) {
             true => types.describe_part_misfit(wanted.kind, given, declares)?,

@@ -7,7 +7,6 @@ mod batch;
 mod call;
 mod choice;
 mod compare;
-mod default;
 mod expr;
 mod filled;
 mod filter;
