@@ -4,10 +4,10 @@
 //! In: a step, and those that it waits for. Out: the places of the lists, as expressions name them. A list is among them
 //! only if it is certainly as long as the list of the step, or longer.
 
-use swarmc_plan::{EachJoin, When};
+use swarmc_plan::When;
 
-use crate::ast::OnFailure;
-use crate::model::{Body, Pipeline, Step};
+use super::sizes::has_all_results;
+use crate::model::{Pipeline, Step};
 use crate::template::{Expr, ExprKind, Path, Root, same_name};
 use crate::types::path_key;
 
@@ -40,14 +40,8 @@ pub(super) fn list_counted(pipeline: &Pipeline<'_>, index: usize) -> Vec<String>
     }
     let needed = step.needs.iter().filter(|need| need.when == When::Success && step.is_binding(need));
     for other in needed.map(|need| &pipeline.steps[need.step]) {
-        // What calls another pipeline, or is made of steps, may have no value for an item, and its list leaves that item out.
-        let has_each = !matches!(other.body, Body::Call { .. } | Body::Swarm { .. } | Body::Loop { .. });
-        let is_whole = has_each
-            && other.ast.for_each.as_ref().is_some_and(|each| each.join == EachJoin::All)
-            && other.ast.output.default.is_none()
-            && other.ast.on_failure == OnFailure::Fail;
         let of = find_list(other).and_then(equal_list).filter(|path| is_same_for_all(pipeline, other, path));
-        if is_whole && all.len() < MOST && of.is_some_and(|path| known.contains(&path_key(path))) {
+        if has_all_results(other) && all.len() < MOST && of.is_some_and(|path| known.contains(&path_key(path))) {
             all.push(format!("output.{}", other.name().replace('-', "_")));
         }
     }

@@ -37,12 +37,13 @@ fn find_list<'s>(step: &'s Step<'_>) -> Option<&'s Expr> {
     step.list.as_ref()?.expression.tree.as_ref()
 }
 
-/// Whether a step that succeeded has a result for each item of its list.
-fn has_all_results(step: &Step<'_>) -> bool {
+/// Whether a step that succeeded has a result for each item of its list. What calls another pipeline, or is made of steps, may
+/// have no value for an item, and its list leaves that item out.
+pub(super) fn has_all_results(step: &Step<'_>) -> bool {
     step.ast.for_each.as_ref().is_some_and(|each| each.join == EachJoin::All)
         && step.ast.output.default.is_none()
         && step.ast.on_failure == OnFailure::Fail
-        && !matches!(step.body, Body::Call { .. })
+        && !matches!(step.body, Body::Call { .. } | Body::Swarm { .. } | Body::Loop { .. })
 }
 
 /// The list of which filters leave as many items as there were.

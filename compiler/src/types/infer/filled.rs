@@ -2,7 +2,7 @@
 
 use super::presence::Known;
 use super::{Checker, call};
-use crate::template::{Const, Expr, ExprKind, Target};
+use crate::template::{Expr, ExprKind, Target};
 
 /// What of each item is a list that has an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,9 +27,7 @@ pub(crate) fn find_filled(list: &Expr) -> Option<Filled> {
         "list" | "sort" | "reverse" | "unique" | "select" | "reject" => find_filled(of),
         "map" => match (given(0).and_then(Expr::as_text), find_filled(of)) {
             // At blanks, a text without any word has no pieces.
-            (Some("split"), _) => {
-                given(1).is_some_and(|at| !matches!(at.kind, ExprKind::Const(Const::None))).then_some(Filled::Whole)
-            }
+            (Some("split"), _) => given(1).and_then(Expr::as_text).map(|_| Filled::Whole),
             (Some("list" | "sort" | "reverse" | "unique"), Some(Filled::Whole)) => Some(Filled::Whole),
             (Some("last" | "list" | "1"), Some(Filled::Second)) => Some(Filled::Whole),
             (None, Some(Filled::Second)) if given(0).and_then(call::parse_whole) == Some(1) => Some(Filled::Whole),

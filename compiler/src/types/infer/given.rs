@@ -10,7 +10,7 @@ use serde_json::{Number, Value};
 use super::super::fit::{describe_kind, describe_limit_misfit, describe_part, is_whole};
 use super::super::{Kind, Lack, Limits, Type};
 use super::{Checker, Need};
-use crate::template::{Const, Directive, Expr, ExprKind, Part, Root, Statement, Target, Template, constant_number};
+use crate::template::{Const, Directive, Expr, ExprKind, Part, Root, Statement, Template, constant_number};
 
 /// What is asked for.
 #[derive(Clone, Copy)]
@@ -126,16 +126,7 @@ impl Checker<'_> {
                 let start = range.start + (written.len() - written.trim_start().len());
                 Some(Unfit::new(&(start..start + written.trim().len()), said))
             }
-            (Some(Statement::Emit(expr)), None) => self.check_expression(wanted, follow_set(statements, expr), "it"),
-            (Some(Statement::With { assignments, body }), None) => {
-                let (name, value) = match (assignments.as_slice(), body.as_slice()) {
-                    ([(Target::Name(name), value)], [Statement::Emit(expr)]) if names(expr, &name.value) => {
-                        (name, value)
-                    }
-                    _ => return None,
-                };
-                (!names(value, &name.value)).then(|| self.check_expression(wanted, value, "it")).flatten()
-            }
+            (Some(Statement::Emit(expr)), None) => self.check_expression(wanted, expr, "it"),
             (Some(Statement::Directive(part)), None) => match parts.get(*part)? {
                 Part::Directive(directive) => self.check_directive(wanted, directive),
                 Part::Text(_) | Part::Escape | Part::Logic(_) => None,
@@ -420,19 +411,6 @@ impl Origin {
     fn is_declared(&self) -> bool {
         self.is_output() || matches!(self.root, Root::Param | Root::Item)
     }
-}
-
-/// What a name that is shown was set to, where nothing else is set.
-fn follow_set<'e>(statements: &'e [Statement], shown: &'e Expr) -> &'e Expr {
-    let mut sets = statements.iter().filter(|statement| !matches!(statement, Statement::Text(_) | Statement::Emit(_)));
-    match (sets.next(), sets.next()) {
-        (Some(Statement::Set { target: Target::Name(name), value }), None) if names(shown, &name.value) => value,
-        _ => shown,
-    }
-}
-
-fn names(expr: &Expr, name: &str) -> bool {
-    matches!(&expr.kind, ExprKind::Variable(variable) if variable == name)
 }
 
 /// Whether any text is of this kind.
