@@ -8,7 +8,7 @@ use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Body, Condition, Pipeline};
 use crate::source::Span;
-use crate::template::{Comparison, Const, Expr, ExprKind, Root};
+use crate::template::{Const, Expr, ExprKind, Root};
 
 /// The rounds that the fix offers.
 const OFFERED: u32 = 5;
@@ -115,15 +115,7 @@ fn may_hold(condition: &Expr, round: i64) -> bool {
                 _ => None,
             };
             let (Some(left), Some(right)) = (number(left), number(right)) else { return true };
-            match op {
-                Comparison::Eq => left == right,
-                Comparison::Ne => left != right,
-                Comparison::Lt => left < right,
-                Comparison::Lte => left <= right,
-                Comparison::Gt => left > right,
-                Comparison::Gte => left >= right,
-                _ => true,
-            }
+            op.compare(&left, &right).unwrap_or(true)
         }
         _ => true,
     }

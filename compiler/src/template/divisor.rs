@@ -1,7 +1,7 @@
 //! What divides: whether a divisor is certainly not zero.
 //!
-//! In: an expression, and what the conditions around it prove. Numbers are told apart by how they are written: two parts
-//! of one text that are written alike have one value there.
+//! In: an expression, and what the conditions around it prove. Two parts of one text that are written alike have the same
+//! value there, so a number is known by the way it is written.
 
 use std::fmt::Write as _;
 use std::ops::Range;

@@ -319,15 +319,8 @@ fn is_later_round(op: Comparison, [left, right]: [&Expr; 2], truth: bool) -> boo
         (Comparison::In | Comparison::NotIn, _) => return false,
         _ => {
             let Some(right) = number(right) else { return false };
-            match op {
-                Comparison::Eq => left == right,
-                Comparison::Ne => left != right,
-                Comparison::Lt => left < right,
-                Comparison::Lte => left <= right,
-                Comparison::Gt => left > right,
-                Comparison::Gte => left >= right,
-                Comparison::In | Comparison::NotIn => return false,
-            }
+            let Some(holds) = op.compare(&left, &right) else { return false };
+            holds
         }
     };
     first != truth

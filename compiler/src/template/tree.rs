@@ -99,6 +99,21 @@ pub(crate) enum Comparison {
 }
 
 impl Comparison {
+    /// How two values compare; none for `in` and `not in`, which look into a list.
+    pub(crate) fn compare<T: PartialOrd>(self, left: &T, right: &T) -> Option<bool> {
+        match self {
+            Comparison::Eq => Some(left == right),
+            Comparison::Ne => Some(left != right),
+            Comparison::Lt => Some(left < right),
+            Comparison::Lte => Some(left <= right),
+            Comparison::Gt => Some(left > right),
+            Comparison::Gte => Some(left >= right),
+            Comparison::In | Comparison::NotIn => None,
+        }
+    }
+}
+
+impl Comparison {
     /// The comparison with its sides exchanged.
     pub(crate) fn swap_sides(self) -> Comparison {
         match self {
