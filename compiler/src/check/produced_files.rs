@@ -48,6 +48,7 @@ pub(super) fn check<'a>(
             } else if let Some(hops) = flow.get().find_unmade(reader, &settled, made.span) {
                 diagnostics.push(may_be_unmade(pipeline, reader, &settled, made, &hops));
             } else if let [maker] = makers.as_slice()
+                && has_worktree(pipeline, *maker)
                 && is_apart(pipeline, reader, *maker, &before, &find_settled_steps(pipeline, &inside, *maker))
             {
                 diagnostics.push(elsewhere(pipeline, reader, *maker, made, &places(*maker)));
@@ -77,11 +78,14 @@ fn may_have_made_before(pipeline: &Pipeline<'_>, reader: usize, maker: usize) ->
         || pipeline.has_previous_round(reader, maker)
 }
 
-/// Whether a step reads in the workspace what another one leaves in a worktree, and nothing between them can hand it on.
+fn has_worktree(pipeline: &Pipeline<'_>, step: usize) -> bool {
+    pipeline.steps[step].ast.worktree.is_some()
+}
+
+/// Whether a step reads in the workspace what another one leaves in its worktree, and no step between them can hand it on.
 fn is_apart(pipeline: &Pipeline<'_>, reader: usize, maker: usize, before: &[bool], earlier: &[bool]) -> bool {
-    let has_own = |step: usize| pipeline.steps[step].ast.worktree.is_some();
     let is_between = |step: usize| before[step] && step != maker && !earlier[step];
-    has_own(maker) && !has_own(reader) && !(0..pipeline.steps.len()).any(is_between)
+    !has_worktree(pipeline, reader) && !(0..pipeline.steps.len()).any(is_between)
 }
 
 /// Where a step says that it writes the file, or that it is copied there.

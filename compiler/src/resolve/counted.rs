@@ -6,7 +6,7 @@
 
 use swarmc_plan::When;
 
-use super::sizes::has_all_results;
+use super::sizes::{has_all_results, skip_filters};
 use crate::model::{Pipeline, Step};
 use crate::template::{Expr, ExprKind, Path, Root, same_name};
 use crate::types::path_key;
@@ -48,12 +48,12 @@ pub(super) fn list_counted(pipeline: &Pipeline<'_>, index: usize) -> Vec<String>
     all
 }
 
-fn find_list<'s>(step: &'s Step<'_>) -> Option<&'s Expr> {
+pub(super) fn find_list<'s>(step: &'s Step<'_>) -> Option<&'s Expr> {
     step.list.as_ref()?.expression.tree.as_ref()
 }
 
 /// Whether a list is the same for each step that waits for this one: what it reads does not change in a round.
-fn is_same_for_all(pipeline: &Pipeline<'_>, reader: &Step<'_>, path: &Path) -> bool {
+pub(super) fn is_same_for_all(pipeline: &Pipeline<'_>, reader: &Step<'_>, path: &Path) -> bool {
     path.root == Root::Param || find_needed(pipeline, reader, path).is_some()
 }
 
@@ -92,13 +92,8 @@ fn longer_lists(list: &Expr) -> Vec<&Path> {
 
 /// The list that has just as many items.
 fn equal_list(list: &Expr) -> Option<&Path> {
-    match &list.kind {
+    match &skip_filters(list).kind {
         ExprKind::Path(path) => Some(path),
-        ExprKind::Filter { of: Some(of), name, .. }
-            if matches!(name.value.as_str(), "list" | "sort" | "reverse" | "map") =>
-        {
-            equal_list(of)
-        }
         _ => None,
     }
 }

@@ -4,9 +4,10 @@
 
 use swarmc_plan::{EachJoin, When};
 
+use super::counted::{find_list, is_same_for_all};
 use crate::ast::OnFailure;
 use crate::model::{Body, Pipeline, Step};
-use crate::template::{Expr, ExprKind, Path, Root, same_name};
+use crate::template::{Expr, ExprKind};
 use crate::types::{Filled, ListSizes, find_filled, path_key};
 
 /// What is known of the lists that a step reads.
@@ -24,17 +25,13 @@ pub(super) fn list_sizes(pipeline: &Pipeline<'_>, index: usize) -> ListSizes {
         let output = format!("output.{}", other.name().replace('-', "_"));
         match &list.kind {
             ExprKind::List(items) if !items.is_empty() => sizes.least.push((output, items.len() as u64)),
-            ExprKind::Path(path) if is_same_for(pipeline, step, path) && is_same_for(pipeline, other, path) => {
+            ExprKind::Path(path) if is_same_for_all(pipeline, step, path) && is_same_for_all(pipeline, other, path) => {
                 sizes.equal.push((path_key(path), output));
             }
             _ => {}
         }
     }
     sizes
-}
-
-fn find_list<'s>(step: &'s Step<'_>) -> Option<&'s Expr> {
-    step.list.as_ref()?.expression.tree.as_ref()
 }
 
 /// Whether a step that succeeded has a result for each item of its list. What calls another pipeline, or is made of steps, may
@@ -47,7 +44,7 @@ pub(super) fn has_all_results(step: &Step<'_>) -> bool {
 }
 
 /// The list of which filters leave as many items as there were.
-fn skip_filters(list: &Expr) -> &Expr {
+pub(super) fn skip_filters(list: &Expr) -> &Expr {
     match &list.kind {
         ExprKind::Filter { of: Some(of), name, .. }
             if matches!(name.value.as_str(), "list" | "sort" | "reverse" | "map") =>
@@ -56,10 +53,4 @@ fn skip_filters(list: &Expr) -> &Expr {
         }
         _ => list,
     }
-}
-
-/// Whether a list is the same for all steps that wait for this one.
-fn is_same_for(pipeline: &Pipeline<'_>, reader: &Step<'_>, path: &Path) -> bool {
-    let waits_for = |name: &str| reader.needs.iter().any(|need| same_name(pipeline.steps[need.step].name(), name));
-    path.root == Root::Param || path.root == Root::Output && path.name().is_some_and(waits_for)
 }
