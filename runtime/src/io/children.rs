@@ -8,8 +8,10 @@ use std::process::{Child, ExitStatus};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::process::{
-    DumpableBehavior, Pid, WaitOptions, getpid, set_child_subreaper, set_dumpable_behavior, waitpid,
+    DumpableBehavior, Pid, WaitId, WaitIdOptions, WaitOptions, getpid, set_child_subreaper, set_dumpable_behavior,
+    waitid, waitpid,
 };
 
 use crate::io::proc_status::{read_stat, start_time};
@@ -147,7 +149,7 @@ pub(crate) fn list_descendants() -> Option<BTreeSet<i32>> {
     let before = BEFORE.get()?;
     let is_new = |child: &i32| !start_time(*child).is_some_and(|started| before.contains(&(*child, started)));
     // Without a child there is nothing below it: all processes of a machine need not be looked at for that.
-    if own_children().is_some_and(|children| !children.iter().any(is_new)) {
+    if !has_children() {
         return Some(BTreeSet::new());
     }
     let mut below = group_by_parent();
@@ -200,20 +202,10 @@ fn lock_room() -> MutexGuard<'static, ProcessLimit> {
     ROOM.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The children of this process, whichever of its threads has them; none where the system does not tell.
-fn own_children() -> Option<Vec<i32>> {
-    let read = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("children"));
-    let mut children = Vec::new();
-    for thread in std::fs::read_dir("/proc/self/task").ok()? {
-        match read(thread.ok()?) {
-            Ok(listed) => {
-                children.extend(listed.split_ascii_whitespace().filter_map(|child| child.parse::<i32>().ok()))
-            }
-            // A thread that has ended meanwhile has handed its children to another one.
-            Err(_) => return None,
-        }
-    }
-    Some(children)
+/// Whether this process has a child, whichever of its threads has started it; one that is not yet reaped counts.
+fn has_children() -> bool {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(waitid(WaitId::All, look), Err(Errno::CHILD))
 }
 
 fn lock_started() -> MutexGuard<'static, BTreeSet<i32>> {
