@@ -1,4 +1,5 @@
-//! The journal in a file: the driver writes lines, and ahead of them lie zeros that are already allocated.
+//! The journal in a file: the driver writes lines, and ahead of them lie zeros that are already allocated, but for the
+//! first few.
 //!
 //! Overwriting allocated, written space costs an `fdatasync` no change of the file's size, which is the expensive part
 //! of it. Invariant: the file is whole lines, then possibly part of one, then zeros. Only this process writes it: bytes
@@ -14,6 +15,9 @@ use std::thread::JoinHandle;
 use super::durability::Sync;
 use super::{Durability, Journal, line};
 use crate::types::event::Record;
+
+/// Up to this length no zeros are written ahead: a run of one short step writes less, and would only take them away again.
+const SHORTEST: u64 = 1024;
 
 /// How many zeros are written ahead at first, which is enough for a few steps, and later.
 const FIRST_STEP: u64 = 16 * 1024;
@@ -148,7 +152,7 @@ impl Journal for FileJournal {
         self.end += self.pending.len() as u64;
         // After the write: what failed stays, and is written again by the next flush.
         self.pending.clear();
-        if self.end > self.allocated {
+        if self.end > self.allocated.max(SHORTEST) {
             self.allocate();
         }
         self.durability.note_written(self.last);
@@ -167,7 +171,7 @@ impl Journal for FileJournal {
         let flushed = self.flush();
         let synced = self.durability.close();
         // The zeros are ours to take away only when nothing half-written lies among them.
-        let trimmed = if flushed.is_ok() { self.file.set_len(self.end) } else { Ok(()) };
+        let trimmed = if flushed.is_ok() && self.allocated > self.end { self.file.set_len(self.end) } else { Ok(()) };
         if self.background.join().is_err() {
             return Err(io::Error::other("the journal's thread panicked"));
         }
