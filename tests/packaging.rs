@@ -149,6 +149,26 @@ fn target() -> &'static str {
 }
 
 #[test]
+fn the_functions_that_a_run_calls_are_linked_first() {
+    programs();
+    let folder = TempDir::new().expect("a folder can be made");
+    let source = "int skipped(void) { return 1; }\nint called(void) { return 0; }\n\
+                  int main(int count, char **words) { return count > 90 ? skipped() : called(); }\n";
+    fs::write(folder.path().join("main.c"), source).expect("a file can be written");
+    // A section for each function, as Rust makes them.
+    run(Command::new("cc").args(["-O0", "-ffunction-sections", "-c", "main.c"]).current_dir(&folder));
+    let functions = |program: &str| {
+        let linker = root().join("packaging/linker");
+        run(Command::new(linker).args(["main.o", "-o", program]).current_dir(&folder));
+        let symbols = run(Command::new("nm").args(["-n", program]).current_dir(&folder));
+        let names = symbols.lines().filter_map(|line| line.split(' ').next_back().map(str::to_owned));
+        names.filter(|name| ["skipped", "called", "main"].contains(&name.as_str())).collect::<Vec<_>>()
+    };
+    assert_eq!(functions("other"), ["skipped", "called", "main"]);
+    assert_eq!(functions("swarmc").last().map(String::as_str), Some("skipped"));
+}
+
+#[test]
 fn an_archive_holds_the_program_completions_pages_and_licences() {
     let bench = Bench::new();
     let archive = bench.pack("packaging/archive").remove(0);
