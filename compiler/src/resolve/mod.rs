@@ -1,8 +1,8 @@
 //! Resolves the typed tree to the model: looks up names, reads prompt and script files, scans texts, collects needs.
 
-mod counted;
 mod edges;
 pub(crate) mod files;
+mod lists;
 mod needs;
 pub(crate) mod order;
 mod pack;
@@ -11,7 +11,6 @@ mod pipeline;
 pub(crate) mod presets;
 mod reach;
 pub(crate) mod replace;
-mod sizes;
 mod step;
 mod swarm;
 pub(crate) mod templates;

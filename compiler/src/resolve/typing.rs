@@ -5,8 +5,7 @@
 
 use std::sync::Arc;
 
-use super::counted::list_counted;
-use super::sizes::list_sizes;
+use super::lists::{list_counted, list_sizes};
 use crate::ast;
 use crate::diagnostic::Diagnostics;
 use crate::mapped_text::MappedText;

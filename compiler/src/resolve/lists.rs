@@ -1,18 +1,42 @@
-//! The lists that have an item wherever a `for-each` reads `index`: its own list, those that its own is taken from, and
-//! what other steps put out for each of the same items.
+//! What is known of the lists that a step reads: how long they are, and which have an item at each `index` of its own list.
+//! What a `for-each` puts out has as many items as its list.
 //!
-//! In: a step, and those that it waits for. Out: the places of the lists, as expressions name them. A list is among them
-//! only if it is certainly as long as the list of the step, or longer.
+//! In: a step, and those that it waits for. Out: least sizes, pairs of lists that have the same size, and lists that are as
+//! long as that of the step, or longer; each list by its place, as expressions name it. Only what is certain is said.
 
-use swarmc_plan::When;
+use swarmc_plan::{EachJoin, When};
 
-use super::sizes::{has_all_results, skip_filters};
-use crate::model::{Pipeline, Step};
+use crate::ast::OnFailure;
+use crate::model::{Body, Pipeline, Step};
 use crate::template::{Expr, ExprKind, Path, Root, same_name};
-use crate::types::path_key;
+use crate::types::{Filled, ListSizes, find_filled, path_key};
 
-/// The lists that are kept of one step.
+/// The lists that are kept of one step, of those that are as long as its own.
 const MOST: usize = 32;
+
+/// What is known of the lists that a step reads.
+pub(super) fn list_sizes(pipeline: &Pipeline<'_>, index: usize) -> ListSizes {
+    let step = &pipeline.steps[index];
+    let mut sizes = ListSizes::default();
+    match find_list(step).and_then(find_filled) {
+        Some(Filled::Whole) => sizes.least.push(("item".to_owned(), 1)),
+        Some(Filled::Second) => sizes.least.push(("item.1".to_owned(), 1)),
+        None => {}
+    }
+    let needed = step.needs.iter().filter(|need| need.when == When::Success && step.is_binding(need));
+    for other in needed.map(|need| &pipeline.steps[need.step]).filter(|other| has_all_results(other)) {
+        let Some(list) = find_list(other).map(skip_filters) else { continue };
+        let output = format!("output.{}", other.name().replace('-', "_"));
+        match &list.kind {
+            ExprKind::List(items) if !items.is_empty() => sizes.least.push((output, items.len() as u64)),
+            ExprKind::Path(path) if is_same_for_all(pipeline, step, path) && is_same_for_all(pipeline, other, path) => {
+                sizes.equal.push((path_key(path), output));
+            }
+            _ => {}
+        }
+    }
+    sizes
+}
 
 /// The lists that have an item at each `index` of this step.
 pub(super) fn list_counted(pipeline: &Pipeline<'_>, index: usize) -> Vec<String> {
@@ -48,12 +72,21 @@ pub(super) fn list_counted(pipeline: &Pipeline<'_>, index: usize) -> Vec<String>
     all
 }
 
-pub(super) fn find_list<'s>(step: &'s Step<'_>) -> Option<&'s Expr> {
+/// Whether a step that succeeded has a result for each item of its list. What calls another pipeline, or is made of steps, may
+/// have no value for an item, and its list leaves that item out.
+fn has_all_results(step: &Step<'_>) -> bool {
+    step.ast.for_each.as_ref().is_some_and(|each| each.join == EachJoin::All)
+        && step.ast.output.default.is_none()
+        && step.ast.on_failure == OnFailure::Fail
+        && !matches!(step.body, Body::Call { .. } | Body::Swarm { .. } | Body::Loop { .. })
+}
+
+fn find_list<'s>(step: &'s Step<'_>) -> Option<&'s Expr> {
     step.list.as_ref()?.expression.tree.as_ref()
 }
 
 /// Whether a list is the same for each step that waits for this one: what it reads does not change in a round.
-pub(super) fn is_same_for_all(pipeline: &Pipeline<'_>, reader: &Step<'_>, path: &Path) -> bool {
+fn is_same_for_all(pipeline: &Pipeline<'_>, reader: &Step<'_>, path: &Path) -> bool {
     path.root == Root::Param || find_needed(pipeline, reader, path).is_some()
 }
 
@@ -95,5 +128,17 @@ fn equal_list(list: &Expr) -> Option<&Path> {
     match &skip_filters(list).kind {
         ExprKind::Path(path) => Some(path),
         _ => None,
+    }
+}
+
+/// The list of which filters leave as many items as there were.
+fn skip_filters(list: &Expr) -> &Expr {
+    match &list.kind {
+        ExprKind::Filter { of: Some(of), name, .. }
+            if matches!(name.value.as_str(), "list" | "sort" | "reverse" | "map") =>
+        {
+            skip_filters(of)
+        }
+        _ => list,
     }
 }
