@@ -388,7 +388,8 @@ impl<'e> Following<'e> {
     pub(super) async fn stop(&mut self, poller: &Poller) {
         self.say(&FromRunner::Stop);
         let until = Instant::now() + TERM_GRACE + STUCK;
-        let mut buffer = [0; 16 * 1024];
+        // On the heap: an array would be a part of the attempt's task, from its start on.
+        let mut buffer = vec![0; 16 * 1024];
         while !self.is_broken && Instant::now() < until {
             match recv(self.lines.as_fd(), &mut buffer[..], RecvFlags::DONTWAIT) {
                 Ok((0, _)) => return,
