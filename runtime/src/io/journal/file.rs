@@ -170,8 +170,10 @@ impl Journal for FileJournal {
     fn close(mut self: Box<Self>) -> io::Result<()> {
         let flushed = self.flush();
         let synced = self.durability.close();
-        // The zeros are ours to take away only when nothing half-written lies among them.
-        let trimmed = if flushed.is_ok() && self.allocated > self.end { self.file.set_len(self.end) } else { Ok(()) };
+        // Zeros, or what another process has written since. The zeros are ours to take away only when nothing half-written
+        // lies among them.
+        let is_longer = self.file.metadata().map_or(true, |found| found.len() > self.end);
+        let trimmed = if flushed.is_ok() && is_longer { self.file.set_len(self.end) } else { Ok(()) };
         if self.background.join().is_err() {
             return Err(io::Error::other("the journal's thread panicked"));
         }

@@ -301,6 +301,17 @@ mod tests {
         }
         assert_eq!(append(4), 0);
         assert_eq!(read_journal(&path).unwrap().records, [1, 2, 3, 4].map(record));
+        // Also behind the last record, in a journal with zeros and in one that is too short for them.
+        for (name, records) in [("long.jsonl", 9), ("short.jsonl", 1)] {
+            let path = folder.path().join(name);
+            let mut journal = FileJournal::create(&path, |error| panic!("{error}")).unwrap();
+            (1..=records).for_each(|seq| journal.append(&record(seq)));
+            journal.flush().unwrap();
+            let mut file = std::fs::File::options().append(true).open(&path).unwrap();
+            file.write_all(&forged).unwrap();
+            Box::new(journal).close().unwrap();
+            assert_eq!(read_journal(&path).unwrap().records, (1..=records).map(record).collect::<Vec<_>>(), "{name}");
+        }
     }
 
     #[test]
