@@ -4,10 +4,10 @@
 //! must not hold up the pipes of running processes.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread::JoinHandle;
+use std::sync::{Arc, OnceLock};
+use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use crate::types::activity::{Flow, now_ms};
@@ -21,15 +21,19 @@ const BACKLOG: usize = 8 * 1024 * 1024;
 /// How often the observer learns of one attempt whether its agent reads or writes.
 const FLOWS: u32 = 1_000;
 
-/// How long the observer's thread lets records gather before it shows them. Output that comes meanwhile waits as well:
-/// in 8 ms a fast command fills [`BACKLOG`].
-const GATHER: Duration = Duration::from_millis(2);
+/// How long the observer's thread lets records gather before it shows them; less where much output comes meanwhile, as a fast
+/// command fills [`BACKLOG`] in 8 ms.
+const GATHER: Duration = Duration::from_millis(8);
+
+/// As much output ends that.
+const MUCH: usize = BACKLOG / 8;
 
 /// Shows things to the observer. Cloning is cheap, calls never wait.
 #[derive(Clone, Debug)]
 pub(crate) struct ObserverHandle {
     sender: Sender<View>,
     backlog: Arc<AtomicUsize>,
+    thread: Arc<OnceLock<Thread>>,
     wants_output: bool,
     wants_signals: bool,
 }
@@ -64,18 +68,27 @@ impl ObserverHandle {
         let (sender, receiver) = mpsc::channel();
         let backlog = Arc::new(AtomicUsize::new(0));
         let (wants_output, wants_signals) = (observer.wants_output(), observer.wants_signals());
-        let observer_handle = ObserverHandle { sender, backlog: Arc::clone(&backlog), wants_output, wants_signals };
+        let (backlogged, thread) = (Arc::clone(&backlog), Arc::default());
+        let observer_handle = ObserverHandle { sender, backlog: backlogged, thread, wants_output, wants_signals };
         let thread = std::thread::Builder::new()
             .name("observer".to_owned())
             .spawn(move || run_observer(observer, &receiver, &backlog))
             .expect("the system has room for one more thread");
+        // Set once, here.
+        let _ = observer_handle.thread.set(thread.thread().clone());
         (observer_handle, thread)
     }
 
     /// A handle that no observer listens to.
     pub(crate) fn unobserved() -> ObserverHandle {
         let (sender, _) = mpsc::channel();
-        ObserverHandle { sender, backlog: Arc::default(), wants_output: false, wants_signals: false }
+        ObserverHandle {
+            sender,
+            backlog: Arc::default(),
+            thread: Arc::default(),
+            wants_output: false,
+            wants_signals: false,
+        }
     }
 
     pub(crate) fn send_records(&self, records: Vec<Record>) {
@@ -113,6 +126,9 @@ impl ObserverHandle {
             self.send(View::LeftOut { step: step.clone(), bytes: bytes.len() });
         } else {
             self.send(View::Output { step: step.clone(), attempt, stream, bytes: bytes.to_vec() });
+            if waiting < MUCH && waiting + bytes.len() >= MUCH {
+                self.thread.get().inspect(|thread| thread.unpark());
+            }
         }
     }
 
