@@ -152,7 +152,7 @@ fn answers(bencher: Bencher, agents: usize) {
 }
 
 /// Rehearses it, and makes sure that all was handed over.
-fn run(plan: &Plan, handoffs: usize, mut answer: impl FnMut(&Turn<'_>) -> String) {
+fn run(plan: &Plan, handoffs: usize, mut answer: impl FnMut(&Turn<'_>) -> String + Send) {
     let options = Options { workspace: PathBuf::from("/"), ..Options::default() };
     let story = rehearse(plan, &options, &mut |turn| Answer::Text(answer(turn))).expect("it can be rehearsed");
     let sent = story.records.iter().filter(|record| matches!(record.event, Event::Sent { .. })).count();

@@ -386,15 +386,26 @@ impl<'t> Tasks<'t> {
         self.count == 0
     }
 
-    /// Has `task` polled until it has ended, in [`Tasks::turn`].
+    /// Has `task` polled until it has ended, in [`Tasks::run_once`].
     pub(crate) fn spawn(&mut self, task: impl Future<Output = ()> + 't) {
+        let slot = self.place(task);
+        self.events.make_runnable(slot);
+    }
+
+    /// The same, and polls it at once.
+    pub(crate) fn start(&mut self, task: impl Future<Output = ()> + 't) {
+        let slot = self.place(task);
+        self.poll(slot);
+    }
+
+    fn place(&mut self, task: impl Future<Output = ()> + 't) -> usize {
         let slot = self.events.take_slot();
         if slot >= self.tasks.len() {
             self.tasks.resize_with(slot + 1, || None);
         }
         self.tasks[slot] = Some(Box::pin(task));
         self.count += 1;
-        self.events.make_runnable(slot);
+        slot
     }
 
     /// Looks for what has happened, and waits for that until `latest` where nothing else is to be done; then polls the

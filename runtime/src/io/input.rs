@@ -1,6 +1,7 @@
 //! The inputs that the driver waits for, and the channel on which it receives them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use serde_json::{Map, Value};
@@ -121,15 +122,17 @@ pub(crate) struct LoopEnded;
 #[derive(Clone, Debug)]
 pub(crate) struct Inputs {
     sender: Sender<Input>,
-    /// Wakes the loop where it waits for processes of its own thread.
+    /// Wakes the run's own thread where it waits for processes.
     inbox: Arc<Inbox>,
+    /// Whether an input may have come that was not taken.
+    has_come: Arc<AtomicBool>,
 }
 
 impl Inputs {
     /// Inputs for the loop whose thread `inbox` wakes, and where it takes them from.
     pub(crate) fn new(inbox: Arc<Inbox>) -> (Inputs, Receiver<Input>) {
         let (sender, receiver) = channel();
-        (Inputs { sender, inbox }, receiver)
+        (Inputs { sender, inbox, has_come: Arc::default() }, receiver)
     }
 
     /// Tells the loop something.
@@ -138,7 +141,33 @@ impl Inputs {
     /// It has ended.
     pub(crate) fn send(&self, input: Input) -> Result<(), LoopEnded> {
         self.sender.send(input).map_err(|_| LoopEnded)?;
-        self.inbox.wake();
+        self.wake();
         Ok(())
+    }
+
+    /// The same without waking a thread: the caller takes a turn of the driver, or wakes another one that does.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub(crate) fn put(&self, input: Input) -> Result<(), LoopEnded> {
+        self.sender.send(input).map_err(|_| LoopEnded)?;
+        self.has_come.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Has the run's own thread look at the driver.
+    pub(crate) fn wake(&self) {
+        self.has_come.store(true, Ordering::SeqCst);
+        self.inbox.wake();
+    }
+
+    /// Whether an input may have come that the driver has not begun to take.
+    pub(crate) fn have_come(&self) -> bool {
+        self.has_come.load(Ordering::SeqCst)
+    }
+
+    /// The driver is about to take all that have come.
+    pub(crate) fn begin_taking(&self) {
+        self.has_come.store(false, Ordering::SeqCst);
     }
 }

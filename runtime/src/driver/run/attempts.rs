@@ -114,7 +114,7 @@ impl Driver<'_> {
                     Some(survival) => survival.epoch = started,
                     None => {}
                 }
-                return self.attempts.start(*job);
+                return self.attempts.start(job);
             }
             Ok(Prepared::Text(text)) => {
                 self.outputs.write_output(&step, &text);
@@ -143,14 +143,14 @@ impl Driver<'_> {
         }
         self.record(Event::AttemptRejoined { step: step.clone(), attempt });
         (survival.rejoins, survival.epoch) = (true, self.records.seq);
-        self.attempts.start(*job);
+        self.attempts.start(job);
         true
     }
 
     /// Removes what lies in `folder` of the processes of an attempt or a turn, once the record of its end is on disk: until
     /// then another runner may need it.
     pub(super) fn forget_processes(&mut self, folder: impl FnOnce(&Layout) -> PathBuf) {
-        if !self.world.is_real() {
+        if !self.world.is_real() || !self.attempts.has_held {
             return;
         }
         let folder = folder(&self.outputs.layout);

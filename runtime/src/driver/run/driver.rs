@@ -1,6 +1,6 @@
 //! The driver, the only loop of a run: await input → append → apply → decide → start.
 //!
-//! It does everything in a run, one thing after another; threads only carry attempts out and report. Invariant: the
+//! It does everything in a run, one thing after another, on the thread that has it; attempts only report. Invariant: the
 //! driver records a change, then applies it; nothing else changes the state.
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::eval::{self, Evaluator};
-use super::input_queue::{Alarm, InputQueue, Waited};
+use super::input_queue::{Alarm, InputQueue};
 use super::notices::Notices;
 use super::open_attempts::Attempts;
 use super::outputs::Outputs;
@@ -30,7 +30,7 @@ pub(super) struct Driver<'a> {
     pub state: State,
     pub records: Records,
     pub queue: InputQueue,
-    pub attempts: Attempts<'a>,
+    pub attempts: Attempts,
     pub requests: Requests,
     /// The swarms that run.
     pub teams: RunningSwarms,
@@ -41,8 +41,17 @@ pub(super) struct Driver<'a> {
 }
 
 impl Driver<'_> {
-    /// Records `first`, and goes on until the run has ended, was stopped, or cannot go on.
+    /// Records `first`, and goes on until the run has ended, was stopped, or cannot go on: all on this thread.
     pub(super) fn run(&mut self, first: FirstRecord) {
+        self.begin(first);
+        while !self.is_over() {
+            self.go_on();
+        }
+        self.end();
+    }
+
+    /// Records `first`, and takes the first turn.
+    pub(super) fn begin(&mut self, first: FirstRecord) {
         match first {
             FirstRecord::New(events) => events.into_iter().for_each(|event| self.record(event)),
             FirstRecord::Recorded(record) => {
@@ -60,30 +69,51 @@ impl Driver<'_> {
             self.answer_all_headless();
         }
         self.run_turn();
+    }
+
+    /// Waits for an input where all is decided, takes what has come, and takes a turn.
+    pub(super) fn go_on(&mut self) {
+        if self.queue.may_wait()
+            && let Some(input) = self.wait()
+        {
+            self.receive_input(input);
+        }
+        self.hear_all();
+        self.run_turn();
+    }
+
+    /// Takes turns until nothing has come, and nothing is due and to be decided.
+    pub(super) fn take_turns(&mut self) {
         while !self.is_over() {
-            if self.queue.may_wait()
-                && let Some(input) = self.wait()
-            {
-                self.receive_input(input);
+            let has_heard = self.hear_all();
+            if !has_heard && self.queue.may_wait() && !(self.queue.is_due() && self.fire_alarm()) {
+                return;
             }
-            self.hear_all();
             self.run_turn();
         }
+    }
+
+    /// Ends what is left, and closes the journal.
+    pub(super) fn end(&mut self) {
         // Ahead of the end of the threads and of the journal: this may still record, and run a turn.
         self.close_diverged();
         self.shut_down();
         self.records.close();
     }
 
-    /// Takes what has come.
-    fn hear_all(&mut self) {
+    /// Takes what has come: whether there was something.
+    fn hear_all(&mut self) -> bool {
+        self.services.inputs.begin_taking();
+        let mut has_heard = false;
         // What comes beyond that waits in the queue, so that the records of one turn stay few in memory.
         while !self.records.is_full() {
-            let Some(input) = self.queue.take_next() else { return };
+            let Some(input) = self.queue.take_next() else { break };
+            has_heard = true;
             if let Some(input) = self.stage(input) {
                 self.receive_input(input);
             }
         }
+        has_heard
     }
 
     /// Takes an input. What agents of a swarm know when they are asked depends on the order of answers: where one runs,
@@ -126,7 +156,8 @@ impl Driver<'_> {
         Ok(outcome)
     }
 
-    fn is_over(&self) -> bool {
+    /// Whether nothing is left to be waited for.
+    pub(super) fn is_over(&self) -> bool {
         let halted = self.records.broken.is_some()
             || self.has_diverged()
             || self.state.is_stopping()
@@ -140,13 +171,7 @@ impl Driver<'_> {
             World::Recorded(_) => self.wait_recorded(),
             World::Rehearsed(_) => self.wait_rehearsed(),
             World::Planned(_) => self.wait_planned(),
-            World::Real => match self.queue.wait(self.attempts.pool())? {
-                Waited::Input(input) => Some(input),
-                Waited::Alarm => {
-                    self.fire_alarm();
-                    None
-                }
-            },
+            World::Real => self.queue.wait_input(),
         }
     }
 

@@ -16,7 +16,6 @@ mod turn_result;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -56,7 +55,7 @@ const DEEPEST: usize = 1000;
 pub(crate) type Texts = BTreeMap<String, String>;
 
 /// Where texts that no event holds lie.
-pub(crate) trait TextReader {
+pub(crate) trait TextReader: Send {
     /// The text of `content`.
     fn load_text(&self, content: &Content) -> Result<String, String>;
 }
@@ -69,7 +68,7 @@ pub(crate) struct Evaluator<'a> {
     /// The pipelines, by scope.
     pipelines: Vec<&'a Pipeline>,
     /// The parameters of the pipeline that runs, and of the workflow.
-    params: Rc<Texts>,
+    params: Arc<Texts>,
     pub stdin: Option<Content>,
     /// Where the files of the run lie; none in a rehearsal.
     pub layout: Option<Layout>,
@@ -115,7 +114,7 @@ impl<'a> Evaluator<'a> {
             plan,
             definitions: collect_definitions(plan, graph),
             pipelines: graph.scopes.iter().filter_map(|scope| plan.pipeline(&scope.pipeline)).collect(),
-            params: Rc::new(params),
+            params: Arc::new(params),
             stdin,
             layout: None,
             renderer: Renderer::new(),
@@ -182,7 +181,7 @@ impl<'a> Evaluator<'a> {
         let params = match &scope.params {
             // Kept parsed: every step of a called pipeline reads the same parameters.
             Some(content) => self.given.parse(&*self.texts, content)?,
-            None => Rc::clone(&self.params),
+            None => Arc::clone(&self.params),
         };
         let tree = self
             .trees
@@ -428,7 +427,7 @@ impl<'a> Evaluator<'a> {
     fn collect_outputs(&self, each: &Each, is_json: bool, with_item: bool) -> Result<Outcome, String> {
         let items = match &each.list {
             Some(list) => self.lists.parse(&*self.texts, list)?,
-            None => Rc::default(),
+            None => Arc::default(),
         };
         let mut outputs = String::from("[");
         for (index, content) in each.outputs() {

@@ -6,8 +6,6 @@ use std::time::{Duration, Instant};
 
 use super::Input;
 use super::records::now_millis;
-use crate::io::children::sweep_orphans;
-use crate::io::executor::Pool;
 
 /// The inputs that have come.
 pub(super) struct InputQueue {
@@ -21,6 +19,8 @@ pub(super) struct InputQueue {
     pub unfinished: bool,
     /// When to decide again.
     pub alarm: Option<Alarm>,
+    /// When the run's own thread looks for the alarm, in milliseconds since 1970.
+    waits_until: Option<u64>,
 }
 
 /// A moment to decide at.
@@ -43,18 +43,10 @@ impl Alarm {
     }
 }
 
-/// What ends a wait.
-pub(super) enum Waited {
-    /// An input has come.
-    Input(Input),
-    /// It is time to decide again.
-    Alarm,
-}
-
 impl InputQueue {
     /// The queue of what `receiver` receives.
     pub(super) fn new(receiver: Receiver<Input>, stepwise: bool) -> InputQueue {
-        InputQueue { receiver, held: VecDeque::new(), stepwise, unfinished: false, alarm: None }
+        InputQueue { receiver, held: VecDeque::new(), stepwise, unfinished: false, alarm: None, waits_until: None }
     }
 
     /// Whether the driver can wait for an input: it has decided everything, and has taken what it held back.
@@ -62,25 +54,20 @@ impl InputQueue {
         !self.unfinished && self.held.is_empty()
     }
 
-    /// Waits for an input or the alarm, while the pool carries out the attempts of this thread. Reaps orphans meanwhile.
-    pub(super) fn wait(&self, pool: Option<&mut Pool<'_>>) -> Option<Waited> {
-        let Some(pool) = pool else { return self.wait_input().map(Waited::Input) };
-        // Also where one input follows another.
-        sweep_orphans();
-        // They have their turn also where one input follows another.
-        if pool.has_own() {
-            pool.run_once(Some(Instant::now()));
-        }
-        let due = self.alarm.map(|alarm| alarm.moment);
-        loop {
-            if let Ok(input) = self.receiver.try_recv() {
-                return Some(Waited::Input(input));
-            }
-            if due.is_some_and(|due| due <= Instant::now()) {
-                return Some(Waited::Alarm);
-            }
-            pool.run_once([due, sweep_orphans()].into_iter().flatten().min());
-        }
+    /// The run's own thread begins to wait: until this moment, where nothing comes.
+    pub(super) fn begin_wait(&mut self) -> Option<Instant> {
+        self.waits_until = self.alarm.map(|alarm| alarm.due);
+        self.alarm.map(|alarm| alarm.moment)
+    }
+
+    /// Whether the run's own thread waits beyond the moment of the alarm.
+    pub(super) fn waits_too_long(&self) -> bool {
+        self.alarm.is_some_and(|alarm| self.waits_until.is_none_or(|until| alarm.due < until))
+    }
+
+    /// Whether the moment of the alarm has come.
+    pub(super) fn is_due(&self) -> bool {
+        self.alarm.is_some_and(|alarm| alarm.moment <= Instant::now())
     }
 
     /// Waits for an input, whatever else is due. The driver has a sender itself, so there always is one.

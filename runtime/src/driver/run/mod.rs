@@ -42,6 +42,7 @@ pub(crate) mod swarms;
 #[cfg(test)]
 mod tests;
 mod text_store;
+mod threads;
 mod tool_servers;
 mod unsupported;
 mod values;
@@ -408,7 +409,7 @@ impl RunSetup<'_> {
             inputs: inputs.clone(),
             is_crowded: AtomicBool::new(false),
         };
-        let pool = Pool::new(pool_services, children::at_most(state.graph().concurrency()), poller);
+        let pool = Pool::new(pool_services, children::at_most(state.graph().concurrency()));
         control.attach(inputs.clone());
         let agent_server = AgentServer::new(&folder.path, inputs.clone(), Arc::clone(&reactor), processes);
         let has_former = !held.is_empty();
@@ -423,7 +424,7 @@ impl RunSetup<'_> {
             let folder = folder.clone();
             records.snapshots = Some(SnapshotWriter::new(self.folded, move || snapshots::keep_state(&folder)));
         }
-        let mut run_loop = Driver {
+        let run_loop = Driver {
             evaluator,
             state,
             records,
@@ -444,7 +445,7 @@ impl RunSetup<'_> {
             },
             world,
         };
-        run_loop.run(first);
+        let mut run_loop = threads::run_driver(run_loop, first, poller);
         run_loop.notices.await_hooks();
         if reactor.is_started()
             && let Err(problem) = reactor.wait(tools.close())

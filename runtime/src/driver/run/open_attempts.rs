@@ -1,6 +1,6 @@
 //! The attempts that threads have, and those that are about to start.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -22,10 +22,10 @@ type Place = (u32, Option<Arc<str>>, Arc<str>);
 pub(super) type HeldAttempts = BTreeMap<(StepId, u32, Option<TurnId>), HeldAttempt>;
 
 /// The attempts of a run.
-pub(super) struct Attempts<'a> {
-    pool: Option<Pool<'a>>,
+pub(super) struct Attempts {
+    pool: Option<Pool>,
     /// Jobs of this turn, not yet submitted.
-    jobs: Vec<Job>,
+    jobs: VecDeque<Box<Job>>,
     /// The attempts that threads have.
     pub open: BTreeMap<(StepId, u32), Arc<Cancel>>,
     /// The record of the last end of each step that others may need.
@@ -36,6 +36,8 @@ pub(super) struct Attempts<'a> {
     pub reuse: Reuser,
     /// The files that are summed up in the attempts that do that.
     pub summing: HashMap<(StepId, u32), Vec<Wanted>>,
+    /// Whether a process of some attempt may be held by a shim.
+    pub has_held: bool,
     /// The attempts of a former runner that go on, and have not begun in this one.
     held: HeldAttempts,
     /// The attempts that a former runner had begun, and that start again where they do not go on.
@@ -46,17 +48,18 @@ pub(super) struct Attempts<'a> {
     level: Option<StopLevel>,
 }
 
-impl<'a> Attempts<'a> {
+impl Attempts {
     /// No attempts yet; `pool` carries them out, where the world is to, `held` go on, and `reuse` spares some.
-    pub(super) fn new(pool: Option<Pool<'a>>, held: HeldAttempts, reuse: Reuser) -> Attempts<'a> {
+    pub(super) fn new(pool: Option<Pool>, held: HeldAttempts, reuse: Reuser) -> Attempts {
         Attempts {
             pool,
-            jobs: Vec::new(),
+            jobs: VecDeque::new(),
             open: BTreeMap::new(),
             ended: FxHashMap::default(),
             made: Made::default(),
             reuse,
             summing: HashMap::new(),
+            has_held: !held.is_empty(),
             held,
             restarted: BTreeSet::new(),
             left: BTreeSet::new(),
@@ -77,7 +80,7 @@ impl<'a> Attempts<'a> {
     }
 
     /// What carries attempts out, until the run ends.
-    pub(super) fn pool(&mut self) -> Option<&mut Pool<'a>> {
+    pub(super) fn pool(&mut self) -> Option<&mut Pool> {
         self.pool.as_mut()
     }
 
@@ -87,25 +90,26 @@ impl<'a> Attempts<'a> {
     }
 
     /// Has an attempt start when the records that it depends on are handed over.
-    pub(super) fn start(&mut self, job: Job) {
+    pub(super) fn start(&mut self, job: Box<Job>) {
         self.open.insert((job.step.clone(), job.attempt), Arc::clone(&job.cancel));
-        self.jobs.push(job);
+        self.start_member(job);
     }
 
     /// Has a turn of a swarm start in the same way. The swarm itself knows when it has ended.
-    pub(super) fn start_member(&mut self, job: Job) {
-        self.jobs.push(job);
+    pub(super) fn start_member(&mut self, job: Box<Job>) {
+        self.has_held |= job.survival.is_some();
+        self.jobs.push_back(job);
     }
 
     /// The attempts that begin now, in a world that carries them out itself.
-    pub(super) fn take_jobs(&mut self) -> Vec<Job> {
+    pub(super) fn take_jobs(&mut self) -> VecDeque<Box<Job>> {
         std::mem::take(&mut self.jobs)
     }
 
     /// Submits the jobs. A world without a pool takes them itself, by `take_jobs`.
     pub(super) fn submit_jobs(&mut self) {
         if let Some(pool) = &mut self.pool {
-            self.jobs.drain(..).for_each(|job| pool.submit(job));
+            pool.submit(self.jobs.drain(..));
         }
     }
 

@@ -133,8 +133,6 @@ impl Outputs {
     /// The thread that writes panicked.
     pub(super) fn close(&mut self) -> Result<(), String> {
         let Some((file_writer, thread)) = self.file_writer.take() else { return Ok(()) };
-        // The thread ends when the last of them is gone.
-        drop(file_writer);
-        thread.join().map_err(|_| "the thread that writes outputs panicked".to_owned())
+        thread.join(&file_writer).map_err(|_| "the thread that writes outputs panicked".to_owned())
     }
 }

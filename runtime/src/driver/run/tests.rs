@@ -7,6 +7,7 @@ mod lent;
 mod remote;
 mod reused;
 mod snapshots;
+mod threads;
 mod trees;
 mod world;
 

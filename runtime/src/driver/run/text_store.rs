@@ -2,9 +2,8 @@
 //!
 //! A run keeps its artifacts as files of its folder, a rehearsal in memory.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::eval::TextReader;
 use crate::io::home::{Part, RunFolder, cut_part};
@@ -53,12 +52,16 @@ impl TextStore for RunFolder {
 
 /// The artifacts of a rehearsal, by their digests. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct MemoryStore(Rc<RefCell<BTreeMap<String, String>>>);
+pub(super) struct MemoryStore(Arc<Mutex<BTreeMap<String, String>>>);
 
 impl MemoryStore {
     /// Takes the artifacts, by their digests.
     pub(super) fn take(&self) -> BTreeMap<String, String> {
-        self.0.take()
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -67,7 +70,7 @@ impl TextReader for MemoryStore {
         match content {
             Content::Text(text) => Ok(text.clone()),
             Content::Artifact { digest, .. } => {
-                let found = self.0.borrow().get(digest).cloned();
+                let found = self.lock().get(digest).cloned();
                 found.ok_or_else(|| format!("there is no text {digest}"))
             }
         }
@@ -77,7 +80,7 @@ impl TextReader for MemoryStore {
 impl TextStore for MemoryStore {
     fn store_text(&self, text: &str) -> Result<Content, RunError> {
         let digest = digest_bytes(text.as_bytes());
-        self.0.borrow_mut().entry(digest.clone()).or_insert_with(|| text.to_owned());
+        self.lock().entry(digest.clone()).or_insert_with(|| text.to_owned());
         Ok(Content::Artifact { digest, bytes: text.len() as u64 })
     }
 

@@ -1,7 +1,7 @@
 //! The values that the templates of a step read, from the state of the run and its stored texts.
 
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use serde_json::Value;
 use swarmc_plan::{ParamType, Step};
@@ -19,7 +19,7 @@ pub(crate) struct View<'a> {
     pub frame: u32,
     /// None for an `until`.
     pub step: Option<&'a Step>,
-    pub params: Rc<Texts>,
+    pub params: Arc<Texts>,
     /// The workspace as it is in the working tree of the step, once there is one.
     pub tree: Option<PathBuf>,
     /// The attempt that it is for, from 1.

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, SendError, SyncSender};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::io::home::create_private;
@@ -29,17 +29,19 @@ type Start = Box<dyn FnOnce() -> SyncSender<Note> + Send>;
 
 /// The thread that writes, once there is a file.
 #[derive(Debug)]
-pub(crate) struct WritingThread(Arc<OnceLock<JoinHandle<()>>>);
+pub(crate) struct WritingThread(Arc<Mutex<Option<JoinHandle<()>>>>);
 
 impl WritingThread {
-    /// Waits until every file is written; every [`FileWriter`] must be gone.
+    /// Ends the thread when all is written that `writer` and its clones were given, and waits for that.
     ///
     /// # Errors
     /// The thread panicked.
-    pub(crate) fn join(self) -> std::thread::Result<()> {
-        let thread = Arc::into_inner(self.0);
-        debug_assert!(thread.is_some(), "a writer is left that could still start the thread");
-        thread.and_then(OnceLock::into_inner).map_or(Ok(()), JoinHandle::join)
+    pub(crate) fn join(self, writer: &FileWriter) -> std::thread::Result<()> {
+        let thread = take_given(&self.0);
+        thread.map_or(Ok(()), |thread| {
+            writer.send(Note::End);
+            thread.join()
+        })
     }
 }
 
@@ -50,13 +52,13 @@ enum Note {
     Remove(PathBuf),
     RemoveFolder(PathBuf),
     Then(Box<dyn FnOnce() + Send>),
+    End,
 }
 
 impl FileWriter {
-    /// A writer that calls `failed` for the first file that cannot be written and drops the others. Its thread ends when every
-    /// clone is gone and all is written.
+    /// A writer that calls `failed` for the first file that cannot be written and drops the others.
     pub(crate) fn new(failed: impl FnOnce(RunError) + Send + 'static) -> (FileWriter, WritingThread) {
-        let thread = Arc::new(OnceLock::new());
+        let thread = Arc::new(Mutex::new(None));
         let started = Arc::clone(&thread);
         let start = move || {
             let (sender, receiver) = mpsc::sync_channel(WAITING);
@@ -68,12 +70,12 @@ impl FileWriter {
                 if let Err(error) = write_all(&receiver) {
                     failed(error);
                     // A task that still has something to write must not wait for us, nor for what comes behind it.
-                    receiver.into_iter().for_each(drop_note);
+                    receiver.into_iter().take_while(|note| !matches!(note, Note::End)).for_each(drop_note);
                 }
             };
             let builder = std::thread::Builder::new().name("files".to_owned()).stack_size(128 * 1024);
             match builder.spawn(write) {
-                Ok(handle) => started.set(handle).expect("the thread starts once"),
+                Ok(handle) => *started.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle),
                 Err(error) => {
                     let (_, failed) = take_given(&given).expect("no thread has taken it");
                     failed(RunError::Request(format!("the system has no room for one more thread: {error}")));
@@ -163,6 +165,7 @@ fn write_all(receiver: &Receiver<Note>) -> Result<(), RunError> {
                 }
             }
             Note::Then(report) => report(),
+            Note::End => break,
             Note::Remove(path) => match std::fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(RunError::io("remove", path)(error));
@@ -204,8 +207,7 @@ mod tests {
         receiver.recv().unwrap();
         let mut reader = std::fs::File::open(&path).unwrap();
         writer.store(path.clone(), b"behind it".to_vec());
-        drop(writer);
-        thread.join().unwrap();
+        thread.join(&writer).unwrap();
         let mut read = String::new();
         reader.read_to_string(&mut read).unwrap();
         assert_eq!((read.as_str(), std::fs::read(&path).unwrap().as_slice()), ("before", &b"behind it"[..]));

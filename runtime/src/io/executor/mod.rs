@@ -40,7 +40,7 @@ pub(crate) use file_writer::{FileWriter, WritingThread};
 pub(crate) use model::Model;
 pub(crate) use observer_queue::{ObserverHandle, Ticks};
 pub(crate) use pool::STACK;
-pub(crate) use pool::{Pool, Services};
+pub(crate) use pool::{Carrier, Jobs, Pool, Services};
 pub(crate) use tool_loop::ToolGrant;
 pub(crate) use turn::{may_pass, to_argument};
 

@@ -1,8 +1,9 @@
 //! The threads that carry attempts out. Most attempts only wait for processes: a few threads have all of them, each in an
-//! event loop. What asks others and waits for them has a thread of its own meanwhile, which is kept for the next one.
+//! event loop, and one of them is the run's own. What asks others and waits for them has a thread of its own meanwhile,
+//! which is kept for the next one.
 //!
-//! The run's own thread carries out one command at a time while it waits: what follows from its end is decided and started
-//! without waking another thread. More of them would keep it from deciding, as it waits while a program is loaded.
+//! In: jobs, in a queue that the threads share. Out: inputs of the driver. The threads with an event loop belong to the
+//! driver, which has them take its turns.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -33,7 +34,7 @@ use crate::types::event::{Content, Failure, INLINE, StepId};
 use crate::types::swarm::TurnId;
 use crate::types::user_request::StopLevel;
 
-/// A thread only polls and copies; its buffers are on the heap. What is never touched takes no memory.
+/// A thread that has one job only polls and copies; its buffers are on the heap. What is never touched takes no memory.
 pub(crate) const STACK: usize = 1024 * 1024;
 
 /// What every thread needs of the run.
@@ -70,24 +71,22 @@ impl Services {
 
 /// The threads with an event loop, beside the run's own. Starting a process takes one of them a moment, in which another
 /// one goes on.
-const LOOPS: usize = 2;
+const CARRIERS: usize = 2;
 
-/// The threads. Dropping the pool waits for them; every job must have ended or been cancelled by then.
-pub(crate) struct Pool<'m> {
-    shared: Arc<Shared>,
-    /// The attempt that the run's own thread carries out.
-    own: Tasks<'m>,
-    /// With what it does.
-    poller: &'m Poller,
+/// The jobs of a run, and the threads that have one each. Dropping the pool waits for these; every job must have ended or
+/// been cancelled by then.
+pub(crate) struct Pool {
+    jobs: Arc<Jobs>,
     threads: Vec<JoinHandle<()>>,
-    /// How many of them have an event loop.
-    loops: usize,
-    /// The other threads at most: as many attempts as run at once.
+    /// Those threads at most: as many attempts as run at once.
     limit: usize,
+    /// The threads with an event loop beside the run's own.
+    carriers: usize,
 }
 
+/// What the threads of a pool share.
 #[derive(Debug)]
-struct Shared {
+pub(crate) struct Jobs {
     services: Services,
     queue: Mutex<Queue>,
     work: Condvar,
@@ -96,113 +95,106 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Queue {
     /// Those that need a thread of their own.
-    blocking: VecDeque<Job>,
+    blocking: VecDeque<Box<Job>>,
     /// The threads of their own that wait for such a job.
     idle: usize,
     /// The others.
-    waiting: VecDeque<Job>,
-    /// The event loops that look for such a job when they are woken only.
+    waiting: VecDeque<Box<Job>>,
+    /// The event loops that look for such a job only when they are woken.
     asleep: Vec<Arc<Inbox>>,
     closed: bool,
 }
 
-impl<'m> Pool<'m> {
-    /// A pool of the thread that `poller` are for, without another one yet, and never with more than `limit` beside the event
-    /// loops.
-    pub(crate) fn new(services: Services, limit: u32, poller: &'m Poller) -> Pool<'m> {
-        let shared = Arc::new(Shared { services, queue: Mutex::default(), work: Condvar::new() });
-        let own = Tasks::new(&poller.events);
-        Pool { shared, own, poller, threads: Vec::new(), loops: 0, limit: limit.max(1) as usize }
+impl Pool {
+    /// A pool without a thread yet, and never with more than `limit` that have one job each.
+    pub(crate) fn new(services: Services, limit: u32) -> Pool {
+        let jobs = Arc::new(Jobs { services, queue: Mutex::default(), work: Condvar::new() });
+        Pool { jobs, threads: Vec::new(), limit: limit.max(1) as usize, carriers: 0 }
     }
 
-    /// Has `job` carried out. Its end comes as [`Input::Ended`].
-    pub(crate) fn submit(&mut self, job: Job) {
-        // Where nothing starts, the run's thread waits for other things than processes.
-        let is_live = self.shared.services.source.is_real();
-        if is_blocking(&job) {
-            self.submit_blocking(job);
-        } else if is_live && self.own.is_empty() && job.work.candidates().is_empty() {
-            self.own.spawn(run_when_durable(Arc::clone(&self.shared), job, self.poller, true));
-        } else {
-            self.submit_waiting(job);
+    /// What a thread with an event loop carries jobs out with.
+    pub(crate) fn jobs(&self) -> Arc<Jobs> {
+        Arc::clone(&self.jobs)
+    }
+
+    /// Has jobs carried out. Their ends come as [`Input::Ended`].
+    pub(crate) fn submit(&mut self, jobs: impl Iterator<Item = Box<Job>>) {
+        for job in jobs {
+            match is_blocking(&job) {
+                true => self.submit_blocking(job),
+                false => self.jobs.lock().waiting.push_back(job),
+            }
         }
     }
 
-    /// Whether the run's own thread carries an attempt out.
-    pub(crate) fn has_own(&self) -> bool {
-        !self.own.is_empty()
+    /// Wakes threads with an event loop for the jobs that wait, but for the first of them where `is_carrier`: the caller
+    /// carries that out. Returns how many such threads are to be started besides.
+    pub(crate) fn wake_carriers(&mut self, is_carrier: bool) -> usize {
+        let mut queue = self.jobs.lock();
+        let jobs = queue.waiting.len().saturating_sub(usize::from(is_carrier));
+        if jobs == 0 {
+            return 0;
+        }
+        let still = queue.asleep.len().saturating_sub(jobs);
+        let woken = queue.asleep.split_off(still);
+        drop(queue);
+        woken.iter().for_each(|asleep| asleep.wake());
+        // Those that are neither asleep nor to be started look at the queue before they sleep.
+        let missing = (jobs - woken.len()).min(CARRIERS - self.carriers);
+        self.carriers += missing;
+        missing
     }
 
-    /// Goes on with the attempt of the run's own thread: waits until something happens to it, an input comes, or `latest`
-    /// has passed.
-    pub(crate) fn run_once(&mut self, latest: Option<Instant>) {
-        self.own.run_once(latest);
+    /// A thread with an event loop cannot be started; without any, no job can be carried out.
+    pub(crate) fn lose_carrier(&mut self, is_carrier: bool) {
+        self.carriers -= 1;
+        if self.carriers == 0 && !is_carrier {
+            self.refuse_jobs();
+        }
     }
 
-    fn submit_blocking(&mut self, job: Job) {
-        let mut queue = self.shared.lock();
+    fn submit_blocking(&mut self, job: Box<Job>) {
+        let mut queue = self.jobs.lock();
         queue.blocking.push_back(job);
         // A thread that was notified and has not woken yet still counts as idle: each such thread has a job in the
         // queue.
-        let too_few = queue.blocking.len() > queue.idle && self.threads.len() - self.loops < self.limit;
+        let too_few = queue.blocking.len() > queue.idle && self.threads.len() < self.limit;
         drop(queue);
-        if too_few && self.spawn_thread(run_worker).is_err() && self.threads.len() == self.loops {
+        if too_few && self.spawn_worker().is_err() && self.threads.is_empty() {
             // With other threads the job only waits for one of them.
             self.refuse_jobs();
         }
-        self.shared.work.notify_one();
+        self.jobs.work.notify_one();
     }
 
-    fn submit_waiting(&mut self, job: Job) {
-        let mut queue = self.shared.lock();
-        queue.waiting.push_back(job);
-        let asleep = queue.asleep.pop();
-        drop(queue);
-        match asleep {
-            Some(asleep) => asleep.wake(),
-            // Every loop is between two looks at the queue, so that one of them finds the job.
-            None if self.loops == LOOPS => {}
-            None => match self.spawn_thread(work_in_loop) {
-                Ok(()) => self.loops += 1,
-                Err(_) if self.loops > 0 => {}
-                Err(_) => self.refuse_jobs(),
-            },
-        }
-    }
-
-    fn spawn_thread(&mut self, work: fn(&Arc<Shared>, Poller)) -> std::io::Result<()> {
-        let shared = Arc::clone(&self.shared);
+    fn spawn_worker(&mut self) -> std::io::Result<()> {
+        let jobs = Arc::clone(&self.jobs);
         let poller = Poller::new()?;
         let thread = std::thread::Builder::new()
             .name("attempt".to_owned())
             .stack_size(STACK)
-            .spawn(move || work(&shared, poller))?;
+            .spawn(move || run_worker(&jobs, poller))?;
         self.threads.push(thread);
         Ok(())
     }
 
     fn refuse_jobs(&self) {
-        let mut queue = self.shared.lock();
-        let mut jobs = std::mem::take(&mut queue.blocking);
-        jobs.append(&mut queue.waiting);
+        let mut queue = self.jobs.lock();
+        let mut refused = std::mem::take(&mut queue.blocking);
+        refused.append(&mut queue.waiting);
         drop(queue);
         // That is no failure of theirs.
         let reason = "the system has no room for one more thread".to_owned();
-        self.shared.services.report(Input::Broken(reason));
-        for job in jobs {
-            report_cancelled(job, &self.shared.services);
+        self.jobs.services.report(Input::Broken(reason));
+        for job in refused {
+            report_cancelled(job, &self.jobs.services);
         }
     }
 }
 
-impl Drop for Pool<'_> {
+impl Drop for Pool {
     fn drop(&mut self) {
-        let mut queue = self.shared.lock();
-        queue.closed = true;
-        // A loop that sleeps does not see that the pool is closed.
-        queue.asleep.drain(..).for_each(|asleep| asleep.wake());
-        drop(queue);
-        self.shared.work.notify_all();
+        self.jobs.close();
         if std::thread::panicking() {
             // Attempts go on that the driver has not cancelled: the runner that resumes the run ends them.
             return;
@@ -214,12 +206,12 @@ impl Drop for Pool<'_> {
     }
 }
 
-impl Shared {
+impl Jobs {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn next(&self) -> Option<Job> {
+    fn next(&self) -> Option<Box<Job>> {
         let mut queue = self.lock();
         loop {
             if let Some(job) = queue.blocking.pop_front() {
@@ -234,16 +226,81 @@ impl Shared {
         }
     }
 
-    /// A job for an event loop, and whether there will be no more; without one the loop of `inbox` is woken for the next.
-    fn next_waiting(&self, inbox: &Arc<Inbox>) -> (Option<Job>, bool) {
+    /// There will be no more jobs: each thread ends when it has ended its own.
+    pub(crate) fn close(&self) {
         let mut queue = self.lock();
-        // Something else may have woken it: then it is still in the list.
-        queue.asleep.retain(|asleep| !Arc::ptr_eq(asleep, inbox));
-        let job = queue.waiting.pop_front();
-        if job.is_none() && !queue.closed {
-            queue.asleep.push(Arc::clone(inbox));
+        queue.closed = true;
+        // A loop that sleeps does not see that.
+        queue.asleep.drain(..).for_each(|asleep| asleep.wake());
+        drop(queue);
+        self.work.notify_all();
+    }
+
+    /// A job for an event loop. Without one the loop of `inbox` is woken for the next, until [`Jobs::stay_awake`].
+    fn next_waiting(&self, inbox: &Arc<Inbox>) -> Next {
+        let mut queue = self.lock();
+        match queue.waiting.pop_front() {
+            Some(job) => Next::Job { job, is_last: queue.waiting.is_empty() },
+            None if queue.closed => Next::Closed,
+            None => {
+                queue.asleep.push(Arc::clone(inbox));
+                Next::Nothing
+            }
         }
-        (job, queue.closed)
+    }
+
+    /// The loop of `inbox` looks at the queue by itself.
+    fn stay_awake(&self, inbox: &Arc<Inbox>) {
+        self.lock().asleep.retain(|asleep| !Arc::ptr_eq(asleep, inbox));
+    }
+}
+
+/// What an event loop finds in the queue.
+enum Next {
+    Job {
+        job: Box<Job>,
+        is_last: bool,
+    },
+    Nothing,
+    /// Nothing, now and later.
+    Closed,
+}
+
+/// Carries out, in the event loop of one thread, those attempts that only wait for processes.
+pub(crate) struct Carrier<'p> {
+    jobs: Arc<Jobs>,
+    tasks: Tasks<'p>,
+    poller: &'p Poller,
+    inbox: Arc<Inbox>,
+}
+
+impl<'p> Carrier<'p> {
+    /// What carries jobs of a pool out by the event loop of `poller`.
+    pub(crate) fn new(jobs: Arc<Jobs>, poller: &'p Poller) -> Carrier<'p> {
+        let (tasks, inbox) = (Tasks::new(&poller.events), poller.inbox());
+        Carrier { jobs, tasks, poller, inbox }
+    }
+
+    /// Begins a job that waits; without one it waits until something happens to an attempt, another thread wakes it or
+    /// `latest` has passed. False when there is nothing to do any more.
+    pub(crate) fn run_once(&mut self, latest: Option<Instant>) -> bool {
+        match self.jobs.next_waiting(&self.inbox) {
+            Next::Job { job, is_last } => {
+                let is_alone = self.tasks.is_empty();
+                self.tasks.start(run_when_durable(Arc::clone(&self.jobs), job, self.poller, is_alone));
+                if !is_last {
+                    // The attempts that it has have their turn between two that begin.
+                    self.tasks.run_once(Some(Instant::now()));
+                }
+            }
+            Next::Nothing => {
+                self.tasks.run_once(latest);
+                self.jobs.stay_awake(&self.inbox);
+            }
+            Next::Closed if self.tasks.is_empty() => return false,
+            Next::Closed => self.tasks.run_once(latest),
+        }
+        true
     }
 }
 
@@ -253,9 +310,9 @@ fn is_blocking(job: &Job) -> bool {
     asks || job.tree.is_some() || job.file_workspace.is_some() || job.watched
 }
 
-fn run_worker(shared: &Arc<Shared>, mut poller: Poller) {
-    while let Some(job) = shared.next() {
-        let services = &shared.services;
+fn run_worker(jobs: &Arc<Jobs>, mut poller: Poller) {
+    while let Some(job) = jobs.next() {
+        let services = &jobs.services;
         // Looking at the tree takes as long as syncing does, and changes nothing.
         services.durability.request_sync(job.after);
         let early = catch_panic(async {
@@ -267,6 +324,7 @@ fn run_worker(shared: &Arc<Shared>, mut poller: Poller) {
             Ok(()) => poller.block_on(run_attempt(job, watch, &poller, services)),
             Err(error) => report_undurable(job, &error, services),
         };
+        services.inputs.wake();
         // What a panic left half done must not reach the next attempt.
         if !is_whole && let Ok(fresh) = Poller::new() {
             poller = fresh;
@@ -274,26 +332,9 @@ fn run_worker(shared: &Arc<Shared>, mut poller: Poller) {
     }
 }
 
-fn work_in_loop(shared: &Arc<Shared>, poller: Poller) {
-    let inbox = poller.events.inbox();
-    let mut tasks = Tasks::new(&poller.events);
-    loop {
-        let (job, is_closed) = shared.next_waiting(&inbox);
-        let is_idle = job.is_none();
-        if let Some(job) = job {
-            let is_alone = tasks.is_empty();
-            tasks.spawn(run_when_durable(Arc::clone(shared), job, &poller, is_alone));
-        } else if is_closed && tasks.is_empty() {
-            return;
-        }
-        // After a job it looks for the next one before it waits.
-        tasks.run_once(if is_idle { None } else { Some(Instant::now()) });
-    }
-}
-
 /// Carries a job out, once what must be durable before is. A thread that has nothing else to do is `is_alone`.
-async fn run_when_durable(shared: Arc<Shared>, job: Job, poller: &Poller, is_alone: bool) {
-    let services = &shared.services;
+async fn run_when_durable(jobs: Arc<Jobs>, job: Box<Job>, poller: &Poller, is_alone: bool) {
+    let services = &jobs.services;
     // With nothing else to do, syncing here is quicker than waking another thread for that.
     let durable = match is_alone {
         true => services.durability.wait(job.after),
@@ -306,14 +347,14 @@ async fn run_when_durable(shared: Arc<Shared>, job: Job, poller: &Poller, is_alo
 }
 
 /// Reports the end of a job whose beginning is not on disk.
-fn report_undurable(job: Job, error: &std::io::Error, services: &Services) -> bool {
+fn report_undurable(job: Box<Job>, error: &std::io::Error, services: &Services) -> bool {
     services.report(Input::Broken(format!("the journal cannot be made durable: {error}")));
     report_cancelled(job, services);
     true
 }
 
 /// Reports the end of a job that was not carried out.
-fn report_cancelled(job: Job, services: &Services) {
+fn report_cancelled(job: Box<Job>, services: &Services) {
     let (step, attempt) = (job.step, job.attempt);
     services.report(match job.work {
         Work::Member(member) => report_turn(step, attempt, member.turn, Err(no_reply(&Failure::Cancelled))),
@@ -335,7 +376,7 @@ fn no_reply(failure: &Failure) -> Fault {
 }
 
 /// Has a program take the turn of a swarm's member, and reports what came of it; false where that panicked.
-async fn run_member_turn(mut job: Job, poller: &Poller, services: &Services) -> bool {
+async fn run_member_turn(mut job: Box<Job>, poller: &Poller, services: &Services) -> bool {
     let entered = enter_tree(&mut job);
     let Work::Member(member) = &job.work else { return true };
     let done = catch_panic(async {
@@ -363,7 +404,7 @@ async fn run_member_turn(mut job: Job, poller: &Poller, services: &Services) -> 
 }
 
 /// Carries a job out, whose tree is watched already where `watch` is there, and reports its end; false where that panicked.
-async fn run_attempt(mut job: Job, watch: Option<Watch>, poller: &Poller, services: &Services) -> bool {
+async fn run_attempt(mut job: Box<Job>, watch: Option<Watch>, poller: &Poller, services: &Services) -> bool {
     if job.member_turn().is_some() {
         // Boxed, as every attempt would otherwise be as large in memory as such a turn.
         return Box::pin(run_member_turn(job, poller, services)).await;
@@ -382,7 +423,7 @@ async fn run_attempt(mut job: Job, watch: Option<Watch>, poller: &Poller, servic
     let (outcome, quiet) = match done {
         Ok(Ok(done)) => done,
         Ok(Err(RunError::Diverged(divergence))) => {
-            report_divergence(job, divergence, services);
+            report_divergence(*job, divergence, services);
             return true;
         }
         Ok(Err(error)) => {
@@ -398,11 +439,10 @@ async fn run_attempt(mut job: Job, watch: Option<Watch>, poller: &Poller, servic
     let inputs = services.inputs.clone();
     let ended = Input::Ended { step: job.step, attempt: job.attempt, outcome: Box::new(outcome) };
     // The loop outlives every attempt.
-    let report = move || _ = inputs.send(ended);
-    if quiet {
-        report()
-    } else {
-        services.file_writer.report_when_written(report)
+    match quiet {
+        // The thread takes a turn itself.
+        true => _ = inputs.put(ended),
+        false => services.file_writer.report_when_written(move || _ = inputs.send(ended)),
     }
     is_whole
 }

@@ -5,7 +5,7 @@
 //! replay, files and the time come from the recording.
 
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use serde_json::Value;
 use swarmc_plan::{Body, ContextPack, PACK_FILES, PackRule};
@@ -75,7 +75,7 @@ impl Evaluator<'_> {
         attempt: u32,
         name: &str,
         made: &Made,
-    ) -> Result<Rc<Packed>, String> {
+    ) -> Result<Arc<Packed>, String> {
         let step = state.id(key);
         if let Some(known) = made.find_pack(&step, attempt, name) {
             return Ok(known);
@@ -126,9 +126,9 @@ impl Evaluator<'_> {
         name: &str,
         asked: &[(usize, &PackRule, RuleContent<'_>)],
         view: &View<'_>,
-    ) -> Result<Rc<Summaries>, String> {
+    ) -> Result<Arc<Summaries>, String> {
         if !asked.iter().any(|(_, _, asked)| matches!(asked, RuleContent::Files { by: By::Agent(_), .. })) {
-            return Ok(Rc::default());
+            return Ok(Arc::default());
         }
         let known = self.summaries.load(&*self.texts, state)?;
         if view.made.sums_up()

@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -60,22 +60,22 @@ struct Summed {
 
 /// What agents have written of files in a run, and how many texts of the state that was read from.
 #[derive(Debug, Default)]
-pub(super) struct KnownSummaries(RefCell<(usize, Rc<Summaries>)>);
+pub(super) struct KnownSummaries(RefCell<(usize, Arc<Summaries>)>);
 
 impl KnownSummaries {
     /// What agents have written of files in this run. Each text of the state is read once.
     ///
     /// # Errors
     /// What they wrote cannot be read any more.
-    pub(super) fn load(&self, texts: &dyn TextReader, state: &State) -> Result<Rc<Summaries>, String> {
+    pub(super) fn load(&self, texts: &dyn TextReader, state: &State) -> Result<Arc<Summaries>, String> {
         let (read, known) = &mut *self.0.borrow_mut();
         while let Some(content) = state.summaries().get(*read) {
             let text = texts.load_text(content)?;
             let more: Summaries = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-            Rc::make_mut(known).extend(more);
+            Arc::make_mut(known).extend(more);
             *read += 1;
         }
-        Ok(Rc::clone(known))
+        Ok(Arc::clone(known))
     }
 }
 
@@ -158,8 +158,8 @@ pub(crate) fn summaries_from_answer(wanted: &[Wanted], answer: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
     use std::fs;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
     use crate::core::samples;
@@ -167,11 +167,11 @@ mod tests {
     use crate::types::event::{Content, Event, Outcome, Record, StepId};
 
     /// A store that counts how often it is read.
-    struct Counting(Rc<Cell<usize>>);
+    struct Counting(Arc<AtomicUsize>);
 
     impl TextReader for Counting {
         fn load_text(&self, content: &Content) -> Result<String, String> {
-            self.0.set(self.0.get() + 1);
+            self.0.fetch_add(1, Ordering::Relaxed);
             match content {
                 Content::Text(text) => Ok(text.clone()),
                 Content::Artifact { .. } => Err("nothing is stored".to_owned()),
@@ -182,8 +182,8 @@ mod tests {
     #[test]
     fn what_agents_wrote_is_read_once_however_many_packs_are_built() {
         let plan = samples::plan(samples::pipeline("a prompt"));
-        let (graph, reads) = (samples::graph_of(&plan), Rc::new(Cell::new(0)));
-        let (texts, summaries) = (Counting(Rc::clone(&reads)), KnownSummaries::default());
+        let (graph, reads) = (samples::graph_of(&plan), Arc::new(AtomicUsize::new(0)));
+        let (texts, summaries) = (Counting(Arc::clone(&reads)), KnownSummaries::default());
         let mut state = State::new(graph);
         let mut seq = 0;
         let mut record = |state: &mut State, event| {
@@ -199,7 +199,7 @@ mod tests {
             record(&mut state, Event::AttemptEnded { step, attempt, outcome });
             let known = summaries.load(&texts, &state).expect("they can be read");
             let latest = known.get(&(attempt % 40).to_string());
-            assert_eq!((latest, reads.get()), (Some(&Some(attempt.to_string())), attempt as usize));
+            assert_eq!((latest, reads.load(Ordering::Relaxed)), (Some(&Some(attempt.to_string())), attempt as usize));
         }
         assert_eq!(summaries.load(&texts, &state).map(|known| known.len()), Ok(40));
     }

@@ -4,7 +4,7 @@
 //! writes nothing: the caller stores the texts before it records an event that refers to them.
 
 use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::Packed;
 use super::file_summaries::Wanted;
@@ -23,7 +23,7 @@ pub(crate) struct Made {
     /// The files that are to be summed up before it.
     wanted: RefCell<Vec<Wanted>>,
     /// The packs that were built and are not yet recorded.
-    packs: RefCell<Vec<Rc<Packed>>>,
+    packs: RefCell<Vec<Arc<Packed>>>,
     /// The texts that are not yet stored, with what events hold instead.
     texts: RefCell<Vec<(Content, String)>>,
     /// Missing values that were read.
@@ -52,15 +52,15 @@ impl Made {
     }
 
     /// The pack of an attempt that was built already.
-    pub(super) fn find_pack(&self, step: &StepId, attempt: u32, name: &str) -> Option<Rc<Packed>> {
+    pub(super) fn find_pack(&self, step: &StepId, attempt: u32, name: &str) -> Option<Arc<Packed>> {
         let packs = self.packs.borrow();
         packs.iter().find(|it| it.step == *step && it.attempt == attempt && it.name == name).cloned()
     }
 
     /// Adds a pack.
-    pub(super) fn add_pack(&self, packed: Packed) -> Rc<Packed> {
-        let packed = Rc::new(packed);
-        self.packs.borrow_mut().push(Rc::clone(&packed));
+    pub(super) fn add_pack(&self, packed: Packed) -> Arc<Packed> {
+        let packed = Arc::new(packed);
+        self.packs.borrow_mut().push(Arc::clone(&packed));
         packed
     }
 

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -35,7 +35,7 @@ impl From<Vec<Value>> for ItemIds {
 
 /// The texts of one kind that were parsed last.
 #[derive(Debug)]
-pub(super) struct ParsedTexts<T>(RefCell<Vec<(Content, Rc<T>)>>);
+pub(super) struct ParsedTexts<T>(RefCell<Vec<(Content, Arc<T>)>>);
 
 impl<T> Default for ParsedTexts<T> {
     fn default() -> ParsedTexts<T> {
@@ -48,17 +48,17 @@ impl<T: serde::de::DeserializeOwned> ParsedTexts<T> {
     ///
     /// # Errors
     /// It cannot be read, or is not what it should be.
-    pub(super) fn parse(&self, store: &dyn TextReader, content: &Content) -> Result<Rc<T>, String> {
+    pub(super) fn parse(&self, store: &dyn TextReader, content: &Content) -> Result<Arc<T>, String> {
         if let Some((_, value)) = self.0.borrow().iter().find(|(known, _)| known == content) {
-            return Ok(Rc::clone(value));
+            return Ok(Arc::clone(value));
         }
         let text = store.load_text(content)?;
-        let value: Rc<T> = Rc::new(serde_json::from_str(&text).map_err(|error| error.to_string())?);
+        let value: Arc<T> = Arc::new(serde_json::from_str(&text).map_err(|error| error.to_string())?);
         let mut kept = self.0.borrow_mut();
         if kept.len() == KEPT {
             kept.remove(0);
         }
-        kept.push((content.clone(), Rc::clone(&value)));
+        kept.push((content.clone(), Arc::clone(&value)));
         Ok(value)
     }
 }

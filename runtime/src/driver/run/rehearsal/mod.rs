@@ -47,7 +47,7 @@ const ID: &str = "rehearsal";
 pub fn rehearse(
     plan: &Plan,
     options: &Options,
-    answer: &mut dyn FnMut(&Turn<'_>) -> Answer,
+    answer: &mut (dyn FnMut(&Turn<'_>) -> Answer + Send),
 ) -> Result<Rehearsal, RunError> {
     let path = options.workspace.join(ID);
     let rehearsing = Rehearsing { answer, due: BTreeMap::new(), gates: VecDeque::new(), report: Rehearsal::empty() };
@@ -67,7 +67,7 @@ pub fn rehearse(
 
 /// The world of a rehearsal.
 pub(super) struct Rehearsing<'a> {
-    answer: &'a mut dyn FnMut(&Turn<'_>) -> Answer,
+    answer: &'a mut (dyn FnMut(&Turn<'_>) -> Answer + Send),
     /// What will happen, by its time and then in the order in which it was known.
     due: BTreeMap<(u64, u64), Due>,
     /// Gates that ask, with what they say.

@@ -46,7 +46,7 @@ fn expression(source: &str) -> Expression {
 }
 
 /// Rehearses with commands that print what `say` makes of their name, round and standard input; `!` fails.
-fn play(plan: &Plan, say: impl Fn(&StepId, &str) -> String) -> Rehearsal {
+fn play(plan: &Plan, say: impl Fn(&StepId, &str) -> String + Sync) -> Rehearsal {
     let mut answer = |turn: &Turn<'_>| match &turn.asks {
         Asks::Command { stdin, .. } => match say(turn.step, stdin.unwrap_or_default()) {
             text if text.starts_with('!') => {

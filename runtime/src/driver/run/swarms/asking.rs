@@ -138,7 +138,7 @@ impl Driver<'_> {
                 }
                 // The record of its start has been made since the job was.
                 job.begin_after(self.records.seq);
-                self.submit_program(*job, provider);
+                self.submit_program(job, provider);
                 return Ok(());
             }
             way => way,

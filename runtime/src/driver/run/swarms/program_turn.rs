@@ -40,7 +40,7 @@ pub(super) struct Programs {
 /// A turn that waits until fewer programs run.
 #[derive(Debug)]
 struct Waiting {
-    job: Job,
+    job: Box<Job>,
     turn: TurnId,
     provider: String,
     /// The programs of its provider at once, at most.
@@ -49,7 +49,7 @@ struct Waiting {
 
 impl Programs {
     /// The next turn that may begin.
-    fn start_next(&mut self) -> Option<Job> {
+    fn start_next(&mut self) -> Option<Box<Job>> {
         if self.running.len() >= AGENTS as usize {
             return None;
         }
@@ -162,13 +162,13 @@ impl Driver<'_> {
         survival.rejoins = true;
         self.record_swarm_event(Event::TurnRejoined { swarm: AttemptId::new(step, attempt), turn: turn.clone() });
         job.begin_after(self.records.seq);
-        self.submit_program(job, provider);
+        self.submit_program(Box::new(job), provider);
         self.skip_touches(step, attempt, turn, touched);
         Ok(true)
     }
 
     /// Has a program take a turn, as soon as there is room for it.
-    pub(super) fn submit_program(&mut self, job: Job, provider: &Provider) {
+    pub(super) fn submit_program(&mut self, job: Box<Job>, provider: &Provider) {
         let Work::Member(member) = &job.work else { return };
         let turn = member.turn.clone();
         self.note_task(&job.step, job.attempt, &turn, Task::Program(Arc::clone(&job.cancel)));

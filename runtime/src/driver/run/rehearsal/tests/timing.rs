@@ -8,7 +8,7 @@ use crate::core::samples::{gate, line, pipeline, plan};
 use crate::types::event::Record;
 
 /// Rehearses steps whose commands take so many milliseconds.
-fn play(steps: Vec<Step>, takes: impl Fn(&StepId, u32) -> u64) -> Rehearsal {
+fn play(steps: Vec<Step>, takes: impl Fn(&StepId, u32) -> u64 + Sync) -> Rehearsal {
     let plan = plan(swarmc_plan::Pipeline { steps, ..pipeline("") });
     let mut answer = |turn: &Turn<'_>| {
         let said = match &turn.asks {
