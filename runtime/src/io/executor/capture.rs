@@ -57,11 +57,11 @@ impl<'a> Capture<'a> {
     pub(super) fn new(services: &'a Services, job: &'a Job) -> Capture<'a> {
         let (step, attempt, max_output) = (&job.step, job.attempt, job.max_output);
         let layout = &services.layout;
-        let path = |stream, extension| match job.member_turn() {
-            Some(turn) => layout.turn_log_path(step, attempt, turn, extension),
-            None => layout.log_path(step, attempt, stream),
+        let out = match job.member_turn() {
+            Some(turn) => layout.turn_log_path(step, attempt, turn, "out"),
+            None => layout.log_path(step, attempt, Stream::Stdout),
         };
-        let log = |stream, extension| Log::new(path(stream, extension));
+        let err = out.with_extension("err");
         let shown = Shown {
             services,
             step,
@@ -77,8 +77,8 @@ impl<'a> Capture<'a> {
         };
         Capture {
             shown,
-            out: log(Stream::Stdout, "out"),
-            err: log(Stream::Stderr, "err"),
+            out: Log::new(out),
+            err: Log::new(err),
             yielding: None,
             decoder: None,
             stderr: Tail::new(INLINE),

@@ -3,7 +3,7 @@
 //! Names of steps and pipelines come from a plan, which a person may have written by hand: whatever they are, the paths
 //! stay inside the run's folders.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use swarmc_plan::Pipeline;
 
@@ -42,7 +42,7 @@ impl Layout {
 
     /// `outputs/RUN/[NAME.k/][WITHIN/]TASK.txt`: the captured tail of the latest iteration.
     pub fn output_path(&self, step: &StepId) -> PathBuf {
-        let mut path = self.in_instance(&self.outputs, step);
+        let mut path = self.in_instance(self.outputs.clone(), step);
         path.push(file_name(&step.name) + ".txt");
         path
     }
@@ -95,7 +95,7 @@ impl Layout {
 
     /// `agents/[NAME.k/][WITHIN/]TASK[.ITERATION]/attempt-N`: the folder of an agent that works by files.
     pub fn agent_folder(&self, step: &StepId, attempt: u32) -> PathBuf {
-        let mut path = self.in_instance(&self.run.join("agents"), step);
+        let mut path = self.in_instance(self.run.join("agents"), step);
         let name = file_name(&step.name);
         path.push(match self.iterates || step.within.is_some() {
             true => format!("{name}.{}", step.iteration),
@@ -112,7 +112,7 @@ impl Layout {
 
     /// `swarms/[NAME.k/][WITHIN/]TASK[.ITERATION]`: the mailboxes and the workspace of a swarm's last attempt.
     pub fn swarm_folder(&self, step: &StepId) -> PathBuf {
-        let mut path = self.in_instance(&self.swarms_folder(), step);
+        let mut path = self.in_instance(self.swarms_folder(), step);
         let name = file_name(&step.name);
         path.push(match self.iterates || step.within.is_some() {
             true => format!("{name}.{}", step.iteration),
@@ -147,7 +147,7 @@ impl Layout {
     }
 
     fn of_attempt(&self, kind: &str, step: &StepId, attempt: u32, extension: &str) -> PathBuf {
-        let mut path = self.in_instance(&self.run.join(kind), step);
+        let mut path = self.in_instance(self.run.join(kind), step);
         let name = file_name(&step.name);
         path.push(match self.iterates || step.within.is_some() {
             true => format!("{name}.{}.{attempt}.{extension}", step.iteration),
@@ -156,11 +156,8 @@ impl Layout {
         path
     }
 
-    fn in_instance(&self, folder: &Path, step: &StepId) -> PathBuf {
-        let mut path = match &self.instances_of {
-            Some(name) => folder.join(format!("{name}.{}", step.instance)),
-            None => folder.to_owned(),
-        };
+    fn in_instance(&self, mut path: PathBuf, step: &StepId) -> PathBuf {
+        path.extend(self.instances_of.as_ref().map(|name| format!("{name}.{}", step.instance)));
         path.extend(step.within.iter().flat_map(|within| within.split('/')).map(folder_name));
         path
     }
