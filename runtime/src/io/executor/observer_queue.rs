@@ -153,7 +153,7 @@ fn run_observer(observer: Box<dyn Observer>, receiver: &Receiver<View>, backlog:
         };
         // Being woken for each record would cost a run of short steps more than showing them; output is shown at once,
         // while it is still in the processor's cache.
-        if matches!(first, View::Records(_)) {
+        if matches!(first, View::Records(_)) && backlog.load(Ordering::Relaxed) < MUCH {
             // The end of the run wakes it early.
             std::thread::park_timeout(GATHER);
         }
