@@ -82,15 +82,17 @@ impl Driver<'_> {
         self.run_turn();
     }
 
-    /// Takes turns until nothing has come, and nothing is due and to be decided.
-    pub(super) fn take_turns(&mut self) {
-        while !self.is_over() {
-            let has_heard = self.hear_all();
-            if !has_heard && self.queue.may_wait() && !(self.queue.is_due() && self.fire_alarm()) {
-                return;
-            }
+    /// Takes a turn where something has come, is due, or is still to be decided. False where there was nothing to do.
+    pub(super) fn take_turn(&mut self) -> bool {
+        if self.is_over() {
+            return false;
+        }
+        let has_heard = self.hear_all();
+        let has_work = has_heard || !self.queue.may_wait() || self.queue.is_due() && self.fire_alarm();
+        if has_work {
             self.run_turn();
         }
+        has_work
     }
 
     /// Ends what is left, and closes the journal.

@@ -19,9 +19,12 @@ pub(super) struct InputQueue {
     pub unfinished: bool,
     /// When to decide again.
     pub alarm: Option<Alarm>,
-    /// When the run's own thread looks for the alarm, in milliseconds since 1970.
-    waits_until: Option<u64>,
+    /// Until when the run's own thread waits for the alarm.
+    waits_until: Option<Instant>,
 }
+
+/// An alarm that is set again differs by less from what it was.
+const NOTHING: Duration = Duration::from_millis(5);
 
 /// A moment to decide at.
 #[derive(Clone, Copy)]
@@ -56,13 +59,14 @@ impl InputQueue {
 
     /// The run's own thread begins to wait: until this moment, where nothing comes.
     pub(super) fn begin_wait(&mut self) -> Option<Instant> {
-        self.waits_until = self.alarm.map(|alarm| alarm.due);
-        self.alarm.map(|alarm| alarm.moment)
+        self.waits_until = self.alarm.map(|alarm| alarm.moment);
+        self.waits_until
     }
 
     /// Whether the run's own thread waits beyond the moment of the alarm.
     pub(super) fn waits_too_long(&self) -> bool {
-        self.alarm.is_some_and(|alarm| self.waits_until.is_none_or(|until| alarm.due < until))
+        let until = self.waits_until;
+        self.alarm.is_some_and(|alarm| until.is_none_or(|until| alarm.moment + NOTHING < until))
     }
 
     /// Whether the moment of the alarm has come.

@@ -4,7 +4,6 @@
 //! as the turn. The driver is behind a lock: one thread has it at a time. Invariant: an input that has come is taken by the
 //! thread that has the driver, or by the next one that gets it. Who finds the driver taken goes on with its attempts.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope};
 use std::time::Instant;
@@ -12,7 +11,7 @@ use std::time::Instant;
 use super::driver::Driver;
 use super::{FirstRecord, Inputs};
 use crate::io::children::sweep_orphans;
-use crate::io::executor::{Carrier, Jobs, Pool};
+use crate::io::executor::{Carrier, Jobs};
 use crate::io::process::Poller;
 
 /// The stack of a thread that takes turns: as much as the first thread of a process usually has. What is never touched takes
@@ -22,7 +21,8 @@ const STACK: usize = 8 * 1024 * 1024;
 /// Has `driver` record `first`, and go on until the run has ended, was stopped, or cannot go on; this thread waits by `poller`.
 ///
 /// # Panics
-/// Where a turn panicked, also on another thread. What runs goes on: the runner that resumes the run ends it.
+/// Where a turn panicked, also on another thread. The attempts of the others go on: the runner that resumes the run ends
+/// them.
 pub(super) fn run_driver<'a>(mut driver: Driver<'a>, first: FirstRecord, poller: &Poller) -> Driver<'a> {
     let jobs = driver.attempts.pool().map(|pool| pool.jobs());
     let Some(jobs) = jobs else {
@@ -30,7 +30,7 @@ pub(super) fn run_driver<'a>(mut driver: Driver<'a>, first: FirstRecord, poller:
         return driver;
     };
     let (inputs, is_real) = (driver.services.inputs.clone(), driver.world.is_real());
-    let threads = Threads { driver: Mutex::new(driver), inputs, jobs, is_real, has_failed: AtomicBool::new(false) };
+    let threads = Threads { driver: Mutex::new(driver), inputs, jobs, is_real };
     std::thread::scope(|scope| threads.run_own(scope, first, poller));
     threads.driver.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
@@ -42,28 +42,27 @@ struct Threads<'a> {
     jobs: Arc<Jobs>,
     /// Whether each thread takes turns. Elsewhere the run's own takes all of them, and carries nothing out.
     is_real: bool,
-    /// Whether one of them panicked.
-    has_failed: AtomicBool,
 }
 
 impl<'a> Threads<'a> {
     /// What the run's own thread does.
     fn run_own<'s>(&'s self, scope: &'s Scope<'s, '_>, first: FirstRecord, poller: &Poller) {
-        let _failure = Failure(self);
+        let _abandoning = AbandonOnPanic(self);
         let mut carrier = Carrier::new(Arc::clone(&self.jobs), poller);
         let mut driver = self.lock();
         driver.begin(first);
-        loop {
+        self.start_carriers(scope, &mut driver);
+        if self.is_real {
+            // What the first turn did not decide.
+            self.take_turns(scope, &mut driver);
+        }
+        while !driver.is_over() {
             if self.is_real {
-                driver.take_turns();
-            }
-            self.start_carriers(scope, driver.attempts.pool());
-            if driver.is_over() {
-                break;
-            }
-            match self.is_real {
-                true => driver = self.wait(driver, &mut carrier),
-                false => driver.go_on(),
+                driver = self.wait(driver, &mut carrier);
+                self.take_turns(scope, &mut driver);
+            } else {
+                driver.go_on();
+                self.start_carriers(scope, &mut driver);
             }
         }
         driver.end();
@@ -82,7 +81,7 @@ impl<'a> Threads<'a> {
         loop {
             latest = latest.or_else(|| [due, sweep_orphans()].into_iter().flatten().min());
             let is_open = carrier.run_once(latest.take());
-            if !is_open || self.has_failed.load(Ordering::SeqCst) || due.is_some_and(|due| due <= Instant::now()) {
+            if !is_open || due.is_some_and(|due| due <= Instant::now()) {
                 return self.lock();
             }
             if self.inputs.have_come()
@@ -95,37 +94,45 @@ impl<'a> Threads<'a> {
 
     /// What a thread does that carries attempts out beside the run's own.
     fn carry<'s>(&'s self, scope: &'s Scope<'s, '_>, poller: &Poller) {
-        let _failure = Failure(self);
+        let _abandoning = AbandonOnPanic(self);
         let mut carrier = Carrier::new(Arc::clone(&self.jobs), poller);
         while carrier.run_once(None) {
-            if self.has_failed.load(Ordering::SeqCst) {
-                // What runs goes on, and nothing is done about it.
-                return std::mem::forget(carrier);
-            }
             if self.is_real {
-                self.take_turns(scope);
+                self.take_over(scope);
             }
+        }
+        if self.jobs.are_abandoned() {
+            // What runs goes on: nothing is to be done about it, not even what ends a future.
+            std::mem::forget(carrier);
         }
     }
 
     /// Takes what has come, where no other thread does.
-    fn take_turns<'s>(&'s self, scope: &'s Scope<'s, '_>) {
-        // Again after each turn: who has put something in meanwhile found the driver taken.
+    fn take_over<'s>(&'s self, scope: &'s Scope<'s, '_>) {
+        // Again after each time: who has put something in meanwhile found the driver taken.
         while self.inputs.have_come() {
             let Ok(mut driver) = self.driver.try_lock() else { return };
-            driver.take_turns();
-            self.start_carriers(scope, driver.attempts.pool());
-            if driver.is_over() || driver.queue.waits_too_long() {
-                // The run's own thread does the rest.
+            self.take_turns(scope, &mut driver);
+            let needs_own = driver.is_over() || driver.queue.waits_too_long();
+            // Ahead of the call: the run's own thread does not wait for the driver.
+            drop(driver);
+            if needs_own {
                 return self.inputs.wake();
             }
         }
     }
 
-    /// Has threads begin the jobs of the last turn: where all threads take turns, this one begins the first.
-    fn start_carriers<'s>(&'s self, scope: &'s Scope<'s, '_>, pool: Option<&mut Pool>) {
-        let Some(pool) = pool else { return };
-        for _ in 0..pool.wake_carriers(self.is_real) {
+    fn take_turns<'s>(&'s self, scope: &'s Scope<'s, '_>, driver: &mut Driver<'a>) {
+        while driver.take_turn() {
+            self.start_carriers(scope, driver);
+        }
+    }
+
+    /// Has threads begin the jobs of the last turn: this one begins the first, where it has nothing else to do.
+    fn start_carriers<'s>(&'s self, scope: &'s Scope<'s, '_>, driver: &mut Driver<'a>) {
+        let is_free = self.is_real && driver.queue.may_wait() && !self.inputs.have_come();
+        let Some(pool) = driver.attempts.pool() else { return };
+        for _ in 0..pool.wake_carriers(is_free) {
             let thread = Builder::new().name("attempt".to_owned()).stack_size(STACK);
             let started =
                 Poller::new().and_then(|poller| thread.spawn_scoped(scope, move || self.carry(scope, &poller)));
@@ -136,19 +143,18 @@ impl<'a> Threads<'a> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Driver<'a>> {
-        assert!(!self.has_failed.load(Ordering::SeqCst), "a turn failed on another thread");
+        assert!(!self.jobs.are_abandoned(), "another thread of the run panicked");
         self.driver.lock().expect("no turn has failed")
     }
 }
 
 /// Ends the threads where one of them panics.
-struct Failure<'t, 'a>(&'t Threads<'a>);
+struct AbandonOnPanic<'t, 'a>(&'t Threads<'a>);
 
-impl Drop for Failure<'_, '_> {
+impl Drop for AbandonOnPanic<'_, '_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.has_failed.store(true, Ordering::SeqCst);
-            self.0.jobs.close();
+            self.0.jobs.abandon();
             self.0.inputs.wake();
         }
     }

@@ -103,6 +103,8 @@ struct Queue {
     /// The event loops that look for such a job only when they are woken.
     asleep: Vec<Arc<Inbox>>,
     closed: bool,
+    /// Whether the threads end although attempts go on.
+    abandoned: bool,
 }
 
 impl Pool {
@@ -127,11 +129,11 @@ impl Pool {
         }
     }
 
-    /// Wakes threads with an event loop for the jobs that wait, but for the first of them where `is_carrier`: the caller
-    /// carries that out. Returns how many such threads are to be started besides.
-    pub(crate) fn wake_carriers(&mut self, is_carrier: bool) -> usize {
+    /// Wakes threads with an event loop for the jobs that wait, but for the first of them where `keeps_first`: the caller
+    /// begins that. Returns how many such threads are to be started besides.
+    pub(crate) fn wake_carriers(&mut self, keeps_first: bool) -> usize {
         let mut queue = self.jobs.lock();
-        let jobs = queue.waiting.len().saturating_sub(usize::from(is_carrier));
+        let jobs = queue.waiting.len().saturating_sub(usize::from(keeps_first));
         if jobs == 0 {
             return 0;
         }
@@ -227,8 +229,23 @@ impl Jobs {
     }
 
     /// There will be no more jobs: each thread ends when it has ended its own.
-    pub(crate) fn close(&self) {
+    fn close(&self) {
+        self.close_queue(self.lock());
+    }
+
+    /// The threads with an event loop end at once, and their attempts go on.
+    pub(crate) fn abandon(&self) {
         let mut queue = self.lock();
+        queue.abandoned = true;
+        self.close_queue(queue);
+    }
+
+    /// Whether that was done.
+    pub(crate) fn are_abandoned(&self) -> bool {
+        self.lock().abandoned
+    }
+
+    fn close_queue(&self, mut queue: MutexGuard<'_, Queue>) {
         queue.closed = true;
         // A loop that sleeps does not see that.
         queue.asleep.drain(..).for_each(|asleep| asleep.wake());
@@ -239,6 +256,9 @@ impl Jobs {
     /// A job for an event loop. Without one the loop of `inbox` is woken for the next, until [`Jobs::stay_awake`].
     fn next_waiting(&self, inbox: &Arc<Inbox>) -> Next {
         let mut queue = self.lock();
+        if queue.abandoned {
+            return Next::Abandoned;
+        }
         match queue.waiting.pop_front() {
             Some(job) => Next::Job { job, is_last: queue.waiting.is_empty() },
             None if queue.closed => Next::Closed,
@@ -264,6 +284,8 @@ enum Next {
     Nothing,
     /// Nothing, now and later.
     Closed,
+    /// Nothing is to be done any more.
+    Abandoned,
 }
 
 /// Carries out, in the event loop of one thread, those attempts that only wait for processes.
@@ -297,6 +319,7 @@ impl<'p> Carrier<'p> {
                 self.tasks.run_once(latest);
                 self.jobs.stay_awake(&self.inbox);
             }
+            Next::Abandoned => return false,
             Next::Closed if self.tasks.is_empty() => return false,
             Next::Closed => self.tasks.run_once(latest),
         }
@@ -304,8 +327,12 @@ impl<'p> Carrier<'p> {
     }
 }
 
-/// Whether a job keeps its thread waiting for anything but processes and pauses: Git, models, tools, files of others.
+/// Whether a job keeps its thread waiting for anything but processes and pauses: Git, models, tools, files of others. The
+/// turn of a swarm's member has a thread as well: the end of the run, which waits for these threads, may come before its.
 fn is_blocking(job: &Job) -> bool {
+    if job.member_turn().is_some() {
+        return true;
+    }
     let asks = job.work.candidates().iter().any(|candidate| candidate.door.is_blocking());
     asks || job.tree.is_some() || job.file_workspace.is_some() || job.watched
 }

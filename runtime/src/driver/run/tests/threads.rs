@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use swarmc_plan::Retry;
 
+use super::super::Ended;
 use super::world::*;
 use crate::io::journal::{CountingJournal, Durability, Journal};
 use crate::types::event::{Event, Record};
@@ -25,11 +26,10 @@ fn a_pause_ends_in_time_whichever_thread_begins_it() {
     for steps in both_orders([waiting, retried]) {
         let world = World::new();
         let mut plan = plan(steps);
-        // It would wait for ever.
+        // Where the pause did not end, the other one would wait for ever.
         plan.pipelines[0].steps.iter_mut().for_each(|step| step.timeout_ms = Some(30_000));
-        world.start(&plan);
-        let names: Vec<String> = world.ends().into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["retried", "retried", "waiting"]);
+        assert_eq!(world.start(&plan).ended, Ended::Succeeded);
+        assert_eq!(world.ends().len(), 3);
     }
 }
 
