@@ -414,16 +414,11 @@ impl<'t> Tasks<'t> {
         let is_idle = self.events.runnable.borrow().is_empty();
         // A task that was just spawned has nothing to wait for yet.
         self.events.wait_for_events(if is_idle { latest } else { Some(Instant::now()) });
-        // What becomes runnable meanwhile waits for the next call, so that the caller has its turn in between; so do the
-        // others where a task has ended.
-        let mut runnable = std::mem::take(&mut *self.events.runnable.borrow_mut()).into_iter();
-        let count = self.count;
-        while self.count == count
-            && let Some(slot) = runnable.next()
-        {
+        // What becomes runnable meanwhile waits for the next call, so that the caller has its turn in between.
+        let runnable = std::mem::take(&mut *self.events.runnable.borrow_mut());
+        for slot in runnable {
             self.poll(slot);
         }
-        self.events.runnable.borrow_mut().extend(runnable);
     }
 
     fn poll(&mut self, slot: usize) {

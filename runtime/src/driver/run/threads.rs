@@ -51,10 +51,10 @@ impl<'a> Threads<'a> {
         let mut carrier = Carrier::new(Arc::clone(&self.jobs), poller);
         let mut driver = self.lock();
         driver.begin(first);
-        self.start_carriers(scope, &mut driver);
-        if self.is_real {
+        match self.is_real {
             // What the first turn did not decide.
-            self.take_turns(scope, &mut driver);
+            true => self.take_turns(scope, &mut driver),
+            false => self.start_carriers(scope, &mut driver),
         }
         while !driver.is_over() {
             if self.is_real {
@@ -123,16 +123,14 @@ impl<'a> Threads<'a> {
     }
 
     fn take_turns<'s>(&'s self, scope: &'s Scope<'s, '_>, driver: &mut Driver<'a>) {
-        while driver.take_turn() {
-            self.start_carriers(scope, driver);
-        }
+        while driver.take_turn() {}
+        self.start_carriers(scope, driver);
     }
 
-    /// Has threads begin the jobs of the last turn: this one begins the first, where it has nothing else to do.
+    /// Has threads begin the jobs of the last turns: where all threads take turns, this one begins the first.
     fn start_carriers<'s>(&'s self, scope: &'s Scope<'s, '_>, driver: &mut Driver<'a>) {
-        let is_free = self.is_real && driver.queue.may_wait() && !self.inputs.have_come();
         let Some(pool) = driver.attempts.pool() else { return };
-        for _ in 0..pool.wake_carriers(is_free) {
+        for _ in 0..pool.wake_carriers(self.is_real) {
             let thread = Builder::new().name("attempt".to_owned()).stack_size(STACK);
             let started =
                 Poller::new().and_then(|poller| thread.spawn_scoped(scope, move || self.carry(scope, &poller)));
