@@ -23,8 +23,8 @@ pub(super) struct InputQueue {
     waits_until: Option<Instant>,
 }
 
-/// An alarm that is set again differs by less from what it was.
-const NOTHING: Duration = Duration::from_millis(5);
+/// The same alarm, ordered again, is less than this earlier or later: its moment is computed anew.
+const TOLERANCE: Duration = Duration::from_millis(5);
 
 /// A moment to decide at.
 #[derive(Clone, Copy)]
@@ -66,7 +66,7 @@ impl InputQueue {
     /// Whether the run's own thread waits beyond the moment of the alarm.
     pub(super) fn waits_too_long(&self) -> bool {
         let until = self.waits_until;
-        self.alarm.is_some_and(|alarm| until.is_none_or(|until| alarm.moment + NOTHING < until))
+        self.alarm.is_some_and(|alarm| until.is_none_or(|until| alarm.moment + TOLERANCE < until))
     }
 
     /// Whether the moment of the alarm has come.

@@ -410,6 +410,7 @@ impl RunSetup<'_> {
             is_crowded: AtomicBool::new(false),
         };
         let pool = Pool::new(pool_services, children::at_most(state.graph().concurrency()));
+        let jobs = pool.jobs();
         control.attach(inputs.clone());
         let agent_server = AgentServer::new(&folder.path, inputs.clone(), Arc::clone(&reactor), processes);
         let has_former = !held.is_empty();
@@ -445,7 +446,7 @@ impl RunSetup<'_> {
             },
             world,
         };
-        let mut run_loop = threads::run_driver(run_loop, first, poller);
+        let mut run_loop = threads::run_driver(run_loop, jobs, first, poller);
         run_loop.notices.await_hooks();
         if reactor.is_started()
             && let Err(problem) = reactor.wait(tools.close())

@@ -18,17 +18,13 @@ use crate::io::process::Poller;
 /// no memory.
 const STACK: usize = 8 * 1024 * 1024;
 
-/// Has `driver` record `first`, and go on until the run has ended, was stopped, or cannot go on; this thread waits by `poller`.
+/// Has `driver` record `first`, and go on until the run has ended, was stopped, or cannot go on. `jobs` are those of its pool;
+/// this thread waits by `poller`.
 ///
 /// # Panics
 /// Where a turn panicked, also on another thread. The attempts of the others go on: the runner that resumes the run ends
 /// them.
-pub(super) fn run_driver<'a>(mut driver: Driver<'a>, first: FirstRecord, poller: &Poller) -> Driver<'a> {
-    let jobs = driver.attempts.pool().map(|pool| pool.jobs());
-    let Some(jobs) = jobs else {
-        driver.run(first);
-        return driver;
-    };
+pub(super) fn run_driver<'a>(driver: Driver<'a>, jobs: Arc<Jobs>, first: FirstRecord, poller: &Poller) -> Driver<'a> {
     let (inputs, is_real) = (driver.services.inputs.clone(), driver.world.is_real());
     let threads = Threads { driver: Mutex::new(driver), inputs, jobs, is_real };
     std::thread::scope(|scope| threads.run_own(scope, first, poller));
@@ -122,6 +118,7 @@ impl<'a> Threads<'a> {
         }
     }
 
+    /// Takes turns until there is nothing to do, and has the jobs of all of them begin.
     fn take_turns<'s>(&'s self, scope: &'s Scope<'s, '_>, driver: &mut Driver<'a>) {
         while driver.take_turn() {}
         self.start_carriers(scope, driver);

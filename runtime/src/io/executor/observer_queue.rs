@@ -25,7 +25,7 @@ const FLOWS: u32 = 1_000;
 /// command fills [`BACKLOG`] in 8 ms.
 const GATHER: Duration = Duration::from_millis(8);
 
-/// As much output ends that.
+/// The output, in bytes, that ends the gathering.
 const MUCH: usize = BACKLOG / 8;
 
 /// Shows things to the observer. Cloning is cheap, calls never wait.
