@@ -49,16 +49,16 @@ impl<'a> Threads<'a> {
         driver.begin(first);
         match self.is_real {
             // What the first turn did not decide.
-            true => self.take_turns(scope, &mut driver),
-            false => self.start_carriers(scope, &mut driver),
+            true => self.take_turns(scope, &mut driver, &carrier),
+            false => self.start_carriers(scope, &mut driver, None),
         }
         while !driver.is_over() {
             if self.is_real {
                 driver = self.wait(driver, &mut carrier);
-                self.take_turns(scope, &mut driver);
+                self.take_turns(scope, &mut driver, &carrier);
             } else {
                 driver.go_on();
-                self.start_carriers(scope, &mut driver);
+                self.start_carriers(scope, &mut driver, None);
             }
         }
         driver.end();
@@ -94,7 +94,7 @@ impl<'a> Threads<'a> {
         let mut carrier = Carrier::new(Arc::clone(&self.jobs), poller);
         while carrier.run_once(None) {
             if self.is_real {
-                self.take_over(scope);
+                self.take_over(scope, &carrier);
             }
         }
         if self.jobs.are_abandoned() {
@@ -104,11 +104,11 @@ impl<'a> Threads<'a> {
     }
 
     /// Takes what has come, where no other thread does.
-    fn take_over<'s>(&'s self, scope: &'s Scope<'s, '_>) {
+    fn take_over<'s>(&'s self, scope: &'s Scope<'s, '_>, carrier: &Carrier<'_>) {
         // Again after each time: who has put something in meanwhile found the driver taken.
         while self.inputs.have_come() {
             let Ok(mut driver) = self.driver.try_lock() else { return };
-            self.take_turns(scope, &mut driver);
+            self.take_turns(scope, &mut driver, carrier);
             let needs_own = driver.is_over() || driver.queue.waits_too_long();
             // Ahead of the call: the run's own thread does not wait for the driver.
             drop(driver);
@@ -119,20 +119,20 @@ impl<'a> Threads<'a> {
     }
 
     /// Takes turns until there is nothing to do, and has the jobs of all of them begin.
-    fn take_turns<'s>(&'s self, scope: &'s Scope<'s, '_>, driver: &mut Driver<'a>) {
+    fn take_turns<'s>(&'s self, scope: &'s Scope<'s, '_>, driver: &mut Driver<'a>, carrier: &Carrier<'_>) {
         while driver.take_turn() {}
-        self.start_carriers(scope, driver);
+        self.start_carriers(scope, driver, Some(carrier));
     }
 
-    /// Has threads begin the jobs of the last turns: where all threads take turns, this one begins the first.
-    fn start_carriers<'s>(&'s self, scope: &'s Scope<'s, '_>, driver: &mut Driver<'a>) {
+    /// Has threads begin the jobs of the last turns: `carrier` is that of this thread, where all threads take turns.
+    fn start_carriers<'s>(&'s self, scope: &'s Scope<'s, '_>, driver: &mut Driver<'a>, carrier: Option<&Carrier<'_>>) {
         let Some(pool) = driver.attempts.pool() else { return };
-        for _ in 0..pool.wake_carriers(self.is_real) {
+        for _ in 0..pool.wake_carriers(carrier) {
             let thread = Builder::new().name("attempt".to_owned()).stack_size(STACK);
             let started =
                 Poller::new().and_then(|poller| thread.spawn_scoped(scope, move || self.carry(scope, &poller)));
             if started.is_err() {
-                pool.lose_carrier(self.is_real);
+                pool.lose_carrier(carrier);
             }
         }
     }

@@ -19,6 +19,7 @@ mod tool_loop;
 mod turn;
 mod turn_artifacts;
 mod unreachable;
+mod waiting;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -7,15 +7,17 @@
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
+use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, available_parallelism};
 use std::time::Instant;
 
 use super::attempt::{Ended, carry_out, carry_out_member, watch_tree};
 use super::replay_boundary::report_divergence;
+use super::waiting::Waiting;
 use super::{FileWriter, Job, ObserverHandle, Role, Work};
 use crate::io::artifact::{Watch, Watches};
 use crate::io::event_loop::{Inbox, Tasks};
@@ -69,9 +71,9 @@ impl Services {
     }
 }
 
-/// The threads with an event loop, beside the run's own. Starting a process takes one of them a moment, in which another
-/// one goes on.
-const CARRIERS: usize = 2;
+/// The threads with an event loop at most, with the run's own. Starting a process takes one of them a moment, in which
+/// another one goes on; more than that only get into each other's way.
+const LOOPS: usize = 3;
 
 /// The jobs of a run, and the threads that have one each. Dropping the pool waits for these; every job must have ended or
 /// been cancelled by then.
@@ -82,6 +84,8 @@ pub(crate) struct Pool {
     limit: usize,
     /// The threads with an event loop beside the run's own.
     carriers: usize,
+    /// Those threads at most.
+    most_carriers: usize,
 }
 
 /// What the threads of a pool share.
@@ -99,9 +103,7 @@ struct Queue {
     /// The threads of their own that wait for such a job.
     idle: usize,
     /// The others.
-    waiting: VecDeque<Box<Job>>,
-    /// The event loops that look for such a job only when they are woken.
-    asleep: Vec<Arc<Inbox>>,
+    waiting: Waiting<Box<Job>>,
     closed: bool,
     /// Whether the threads end although attempts go on.
     abandoned: bool,
@@ -111,7 +113,9 @@ impl Pool {
     /// A pool without a thread yet, and never with more than `limit` that have one job each.
     pub(crate) fn new(services: Services, limit: u32) -> Pool {
         let jobs = Arc::new(Jobs { services, queue: Mutex::default(), work: Condvar::new() });
-        Pool { jobs, threads: Vec::new(), limit: limit.max(1) as usize, carriers: 0 }
+        // One at least beside the run's own, which would otherwise keep the driver from its turns.
+        let most_carriers = available_parallelism().map_or(1, NonZero::get).clamp(2, LOOPS) - 1;
+        Pool { jobs, threads: Vec::new(), limit: limit.max(1) as usize, carriers: 0, most_carriers }
     }
 
     /// What a thread with an event loop carries jobs out with.
@@ -124,33 +128,25 @@ impl Pool {
         for job in jobs {
             match is_blocking(&job) {
                 true => self.submit_blocking(job),
-                false => self.jobs.lock().waiting.push_back(job),
+                false => self.jobs.lock().waiting.push(job),
             }
         }
     }
 
-    /// Wakes threads with an event loop for the jobs that wait, but for the first of them where `keeps_first`: the caller
-    /// begins that. Returns how many such threads are to be started besides.
-    pub(crate) fn wake_carriers(&mut self, keeps_first: bool) -> usize {
-        let mut queue = self.jobs.lock();
-        let jobs = queue.waiting.len().saturating_sub(usize::from(keeps_first));
-        if jobs == 0 {
-            return 0;
-        }
-        let still = queue.asleep.len().saturating_sub(jobs);
-        let woken = queue.asleep.split_off(still);
-        drop(queue);
-        woken.iter().for_each(|asleep| asleep.wake());
-        // Those that are neither asleep nor to be started look at the queue before they sleep.
-        let missing = (jobs - woken.len()).min(CARRIERS - self.carriers);
-        self.carriers += missing;
-        missing
+    /// Wakes threads with an event loop for the jobs that wait. The one of `caller` begins the first of them, but leaves it
+    /// to another one that has no attempt where it has some itself. Returns how many such threads are to be started besides.
+    pub(crate) fn wake_carriers(&mut self, caller: Option<&Carrier<'_>>) -> usize {
+        let caller_is_idle = caller.map(|caller| caller.tasks.is_empty());
+        let called = self.jobs.lock().waiting.call_loops(caller_is_idle, self.most_carriers - self.carriers);
+        called.woken.iter().for_each(|inbox| inbox.wake());
+        self.carriers += called.missing;
+        called.missing
     }
 
     /// A thread with an event loop cannot be started; without any, no job can be carried out.
-    pub(crate) fn lose_carrier(&mut self, is_carrier: bool) {
+    pub(crate) fn lose_carrier(&mut self, caller: Option<&Carrier<'_>>) {
         self.carriers -= 1;
-        if self.carriers == 0 && !is_carrier {
+        if self.carriers == 0 && caller.is_none() {
             self.refuse_jobs();
         }
     }
@@ -183,7 +179,7 @@ impl Pool {
     fn refuse_jobs(&self) {
         let mut queue = self.jobs.lock();
         let mut refused = std::mem::take(&mut queue.blocking);
-        refused.append(&mut queue.waiting);
+        refused.append(&mut queue.waiting.take_all());
         drop(queue);
         // That is no failure of theirs.
         let reason = "the system has no room for one more thread".to_owned();
@@ -248,22 +244,23 @@ impl Jobs {
     fn close_queue(&self, mut queue: MutexGuard<'_, Queue>) {
         queue.closed = true;
         // A loop that sleeps does not see that.
-        queue.asleep.drain(..).for_each(|asleep| asleep.wake());
+        queue.waiting.wake_all();
         drop(queue);
         self.work.notify_all();
     }
 
-    /// A job for an event loop. Without one the loop of `inbox` is woken for the next, until [`Jobs::stay_awake`].
-    fn next_waiting(&self, inbox: &Arc<Inbox>) -> Next {
+    /// A job for an event loop, which has no attempt where it `is_idle`. Without one the loop of `inbox` is woken for the
+    /// next, until [`Jobs::stay_awake`].
+    fn next_waiting(&self, inbox: &Arc<Inbox>, is_idle: bool) -> Next {
         let mut queue = self.lock();
         if queue.abandoned {
             return Next::Abandoned;
         }
-        match queue.waiting.pop_front() {
-            Some(job) => Next::Job { job, is_last: queue.waiting.is_empty() },
+        match queue.waiting.take(inbox, is_idle) {
+            Some((job, is_last)) => Next::Job { job, is_last },
             None if queue.closed => Next::Closed,
             None => {
-                queue.asleep.push(Arc::clone(inbox));
+                queue.waiting.fall_asleep(inbox, is_idle);
                 Next::Nothing
             }
         }
@@ -271,7 +268,7 @@ impl Jobs {
 
     /// The loop of `inbox` looks at the queue by itself.
     fn stay_awake(&self, inbox: &Arc<Inbox>) {
-        self.lock().asleep.retain(|asleep| !Arc::ptr_eq(asleep, inbox));
+        self.lock().waiting.stay_awake(inbox);
     }
 }
 
@@ -306,9 +303,9 @@ impl<'p> Carrier<'p> {
     /// Begins a job that waits; without one it waits until something happens to an attempt, another thread wakes it or
     /// `latest` has passed. False when there is nothing to do any more.
     pub(crate) fn run_once(&mut self, latest: Option<Instant>) -> bool {
-        match self.jobs.next_waiting(&self.inbox) {
+        let is_alone = self.tasks.is_empty();
+        match self.jobs.next_waiting(&self.inbox, is_alone) {
             Next::Job { job, is_last } => {
-                let is_alone = self.tasks.is_empty();
                 self.tasks.start(run_when_durable(Arc::clone(&self.jobs), job, self.poller, is_alone));
                 if !is_last {
                     // The attempts that it has have their turn between two that begin.
@@ -320,7 +317,7 @@ impl<'p> Carrier<'p> {
                 self.jobs.stay_awake(&self.inbox);
             }
             Next::Abandoned => return false,
-            Next::Closed if self.tasks.is_empty() => return false,
+            Next::Closed if is_alone => return false,
             Next::Closed => self.tasks.run_once(latest),
         }
         true
