@@ -82,6 +82,11 @@ impl<F: AsFd> Registered<'_, F> {
         }
     }
 
+    /// What is waited for was reported, and is no more: it was registered for one time.
+    pub(crate) fn note_reported(mut self) {
+        self.is_paused = true;
+    }
+
     /// It is reported again, as at first. Where the system has no room for that, the next call may succeed.
     pub(crate) fn resume(&mut self) {
         let data = EventData::new_u64(self.data);

@@ -369,7 +369,9 @@ impl<'a> Running<'a> {
             let ready = self.events.next(self.next_moment(sink)).await;
             if ready.has(Interest::Exit) && self.exited.is_none() {
                 let now = Instant::now();
-                self.pidfd = None;
+                if let Some(pidfd) = self.pidfd.take() {
+                    pidfd.note_reported();
+                }
                 self.exited = Some(now);
                 self.linger = Some(now + LINGER);
             }

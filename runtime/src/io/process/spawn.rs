@@ -105,7 +105,10 @@ impl Refused {
 /// Finds programs, and remembers where.
 #[derive(Debug, Default)]
 pub(crate) struct Finder {
-    found: HashMap<(OsString, OsString), PathBuf>,
+    /// The files, by `PATH` and then by the name of the program.
+    found: HashMap<OsString, HashMap<OsString, PathBuf>>,
+    /// What a process reads that has nothing to read, once one did.
+    null: Option<File>,
 }
 
 impl Finder {
@@ -118,9 +121,8 @@ impl Finder {
             return Err(Refused::new("the command is empty".to_owned()));
         };
         let path = launch.path();
-        let key = (path.to_owned(), program.clone());
-        if let Some(file) = self.found.get(&key) {
-            match spawn_program(launch, file) {
+        if let Some(file) = self.found.get(path).and_then(|found| found.get(program)) {
+            match spawn_program(launch, file, &mut self.null) {
                 // It may have moved since.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 outcome => return outcome.map_err(|error| build_refusal(launch, &error)),
@@ -128,13 +130,17 @@ impl Finder {
         }
         let file = find_program(program, path, launch.directory)
             .map_err(|denied| Refused::new(describe_missing(launch, denied)))?;
-        let child = spawn_program(launch, &file).map_err(|error| build_refusal(launch, &error))?;
-        self.found.insert(key, file);
+        let child = spawn_program(launch, &file, &mut self.null).map_err(|error| build_refusal(launch, &error))?;
+        self.found.entry(path.to_owned()).or_default().insert(program.clone(), file);
         Ok(child)
     }
 }
 
-fn spawn_program(launch: &Launch<'_>, file: &Path) -> io::Result<Child> {
+fn spawn_program(launch: &Launch<'_>, file: &Path, null: &mut Option<File>) -> io::Result<Child> {
+    let stdin = match launch.stdin {
+        Some(_) => Stdio::piped(),
+        None => share_null(null)?.into(),
+    };
     let mut command = Command::new(file);
     command
         .arg0(&launch.argv[0])
@@ -142,7 +148,7 @@ fn spawn_program(launch: &Launch<'_>, file: &Path) -> io::Result<Child> {
         .env_clear()
         .envs(launch.environment.iter().map(|(name, value)| (name, value)))
         .current_dir(launch.directory)
-        .stdin(if launch.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
+        .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     match has_terminal() {
@@ -150,6 +156,14 @@ fn spawn_program(launch: &Launch<'_>, file: &Path) -> io::Result<Child> {
         false => _ = command.process_group(0),
     }
     children::start_child(|| command.spawn())
+}
+
+/// The null device, which is opened once: to look it up for each process takes longer than to share it.
+fn share_null(null: &mut Option<File>) -> io::Result<File> {
+    match null {
+        Some(file) => file.try_clone(),
+        None => null.insert(File::open("/dev/null")?).try_clone(),
+    }
 }
 
 /// Has the process lead a session, and so a group, of its own.
