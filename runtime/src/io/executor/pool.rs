@@ -133,11 +133,11 @@ impl Pool {
         }
     }
 
-    /// Wakes threads with an event loop for the jobs that wait. The one of `caller` begins the first of them, but leaves it
-    /// to another one that has no attempt where it has some itself. Returns how many such threads are to be started besides.
+    /// Wakes threads with an event loop for the jobs that wait, as far as `caller` does not begin them. Returns how many such
+    /// threads are to be started besides.
     pub(crate) fn wake_carriers(&mut self, caller: Option<&Carrier<'_>>) -> usize {
-        let caller_is_idle = caller.map(|caller| caller.tasks.is_empty());
-        let called = self.jobs.lock().waiting.call_loops(caller_is_idle, self.most_carriers - self.carriers);
+        let caller = caller.map(|caller| (&caller.inbox, caller.tasks.is_empty()));
+        let called = self.jobs.lock().waiting.call_loops(caller, self.most_carriers - self.carriers);
         called.woken.iter().for_each(|inbox| inbox.wake());
         self.carriers += called.missing;
         called.missing

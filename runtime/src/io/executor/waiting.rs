@@ -1,8 +1,8 @@
 //! The jobs that wait for an event loop, and the event loops that wait for a job.
 //!
 //! In: jobs, and the loops that are about to sleep. Out: the loops to be woken, those without an attempt first, and a job for
-//! the loop that asks. Invariant: a loop that was called for a job finds one, unless a loop without an attempt came first:
-//! two attempts in one loop would run one after the other beside a thread that has none.
+//! the loop that asks. Two attempts in one loop would wait for each other beside a thread that has none. Invariant: a loop
+//! that sleeps and was called for a job finds one, unless a loop without an attempt took it before.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,7 +12,6 @@ use crate::io::event_loop::Inbox;
 #[derive(Debug)]
 pub(super) struct Waiting<J> {
     jobs: VecDeque<J>,
-    /// Those without an attempt are the last.
     asleep: Vec<Asleep>,
 }
 
@@ -51,21 +50,37 @@ impl<J> Waiting<J> {
         self.jobs.len().saturating_sub(self.asleep.iter().filter(|asleep| asleep.is_called).count())
     }
 
-    /// Calls loops for the jobs that wait; at most `may_start` can be started. The loop of the caller, where it has one,
-    /// begins the first job, but leaves it to a loop that has no attempt where it has some itself: `caller_is_idle` says
-    /// whether it has none.
-    pub(super) fn call_loops(&mut self, caller_is_idle: Option<bool>, may_start: usize) -> Called {
-        let has_idle = may_start > 0 || self.asleep.iter().any(|asleep| asleep.is_idle && !asleep.is_called);
-        let keeps_first = caller_is_idle.is_some_and(|is_idle| is_idle || !has_idle);
-        let jobs = self.count_free().saturating_sub(usize::from(keeps_first));
+    /// Calls loops for the jobs that wait: first those without an attempt, then as many as `may_start` says can be started,
+    /// and those with attempts for the rest. The caller, with the inbox of its loop and whether that has no attempt, takes one
+    /// itself: the first, where it has none, and otherwise the first that is left for loops with attempts.
+    pub(super) fn call_loops(&mut self, caller: Option<(&Arc<Inbox>, bool)>, may_start: usize) -> Called {
+        if let Some((inbox, _)) = caller {
+            // It looks at the queue next, whether it was called or not.
+            self.asleep.retain(|asleep| !Arc::ptr_eq(&asleep.inbox, inbox));
+        }
+        let mut jobs = self.count_free();
+        let keep_one = |jobs: &mut usize, when_idle: bool| {
+            *jobs -= usize::from(*jobs > 0 && caller.is_some_and(|(_, is_idle)| is_idle == when_idle));
+        };
         let mut woken = Vec::new();
-        for asleep in self.asleep.iter_mut().rev().filter(|asleep| !asleep.is_called).take(jobs) {
+        keep_one(&mut jobs, true);
+        self.call_asleep(true, &mut jobs, &mut woken);
+        let missing = jobs.min(may_start);
+        jobs -= missing;
+        keep_one(&mut jobs, false);
+        self.call_asleep(false, &mut jobs, &mut woken);
+        // What is left is found by loops that are awake.
+        Called { woken, missing }
+    }
+
+    /// Calls loops that sleep, those without an attempt or those with some.
+    fn call_asleep(&mut self, is_idle: bool, jobs: &mut usize, woken: &mut Vec<Arc<Inbox>>) {
+        for asleep in self.asleep.iter_mut().filter(|asleep| asleep.is_idle == is_idle && !asleep.is_called).take(*jobs)
+        {
             asleep.is_called = true;
+            *jobs -= 1;
             woken.push(Arc::clone(&asleep.inbox));
         }
-        // The others look for a job before they sleep.
-        let missing = (jobs - woken.len()).min(may_start);
-        Called { woken, missing }
     }
 
     /// A job for the loop of `inbox`, which has no attempt where it `is_idle`, and whether it is the last one. One with
@@ -79,8 +94,7 @@ impl<J> Waiting<J> {
 
     /// The loop of `inbox` is to be woken for the next job, until [`Waiting::stay_awake`].
     pub(super) fn fall_asleep(&mut self, inbox: &Arc<Inbox>, is_idle: bool) {
-        let place = if is_idle { self.asleep.len() } else { 0 };
-        self.asleep.insert(place, Asleep { inbox: Arc::clone(inbox), is_idle, is_called: false });
+        self.asleep.push(Asleep { inbox: Arc::clone(inbox), is_idle, is_called: false });
     }
 
     /// The loop of `inbox` looks for a job by itself; one that was called stays so until it has looked.
@@ -104,64 +118,71 @@ mod tests {
     use super::*;
     use crate::io::event_loop::EventLoop;
 
-    /// Loops that sleep; each is idle or not, in the order in which they fall asleep.
+    fn make_inbox() -> Arc<Inbox> {
+        EventLoop::new().expect("an event loop").inbox()
+    }
+
+    /// Loops that sleep, each idle or not.
     fn asleep(idle: &[bool]) -> (Waiting<u8>, Vec<Arc<Inbox>>) {
         let mut waiting = Waiting::default();
-        let inboxes: Vec<_> = idle.iter().map(|_| EventLoop::new().expect("an event loop").inbox()).collect();
+        let inboxes: Vec<_> = idle.iter().map(|_| make_inbox()).collect();
         inboxes.iter().zip(idle).for_each(|(inbox, &is_idle)| waiting.fall_asleep(inbox, is_idle));
         (waiting, inboxes)
     }
 
-    /// Which of two loops, each idle or not, are woken for so many jobs of a caller.
-    fn check(idle: [bool; 2], jobs: u8, caller_is_idle: Option<bool>, expected: &[usize]) {
+    /// Which of two loops, each idle or not, are woken for so many jobs of a caller where one may be started, and how many
+    /// are.
+    fn check(idle: [bool; 2], jobs: u8, caller_is_idle: Option<bool>, may_start: usize, expected: (&[usize], usize)) {
         let (mut waiting, inboxes) = asleep(&idle);
+        let own = make_inbox();
         (0..jobs).for_each(|job| waiting.push(job));
-        let called = waiting.call_loops(caller_is_idle, 0);
+        let called = waiting.call_loops(caller_is_idle.map(|is_idle| (&own, is_idle)), may_start);
         let place = |woken: &Arc<Inbox>| inboxes.iter().position(|inbox| Arc::ptr_eq(inbox, woken));
         let woken: Vec<_> = called.woken.iter().filter_map(place).collect();
-        assert_eq!((woken.as_slice(), called.missing), (expected, 0));
+        assert_eq!((woken.as_slice(), called.missing), expected);
     }
 
     #[test]
     fn a_loop_without_an_attempt_comes_first() {
         // An idle caller begins the first job itself.
-        check([true, false], 1, Some(true), &[]);
-        check([true, false], 2, Some(true), &[0]);
-        check([false, true], 2, Some(true), &[1]);
-        check([false, true], 3, Some(true), &[1, 0]);
-        // A busy one leaves it to a loop that is idle, where there is one.
-        check([true, false], 1, Some(false), &[0]);
-        check([false, false], 1, Some(false), &[]);
-        check([false, false], 2, Some(false), &[0]);
+        check([true, false], 1, Some(true), 1, (&[], 0));
+        check([true, false], 2, Some(true), 1, (&[0], 0));
+        check([false, true], 2, Some(true), 0, (&[1], 0));
+        check([false, true], 3, Some(true), 0, (&[1, 0], 0));
+        // A busy one leaves it to a loop that is idle, where there is one or may be one.
+        check([true, false], 1, Some(false), 1, (&[0], 0));
+        check([false, false], 1, Some(false), 1, (&[], 1));
+        check([false, false], 1, Some(false), 0, (&[], 0));
+        // It begins the second itself before it wakes one that is busy too.
+        check([false, true], 2, Some(false), 0, (&[1], 0));
+        check([false, false], 2, Some(false), 0, (&[0], 0));
+        check([false, false], 3, Some(false), 1, (&[0], 1));
         // Without a loop of its own it begins none.
-        check([true, true], 1, None, &[1]);
+        check([true, true], 1, None, 1, (&[0], 0));
+        check([false, false], 9, None, 1, (&[0, 1], 1));
     }
 
     #[test]
-    fn loops_are_started_as_long_as_there_may_be_more() {
-        let missing = |jobs: u8, caller_is_idle, may_start| {
-            let (mut waiting, _) = asleep(&[]);
-            (0..jobs).for_each(|job| waiting.push(job));
-            waiting.call_loops(caller_is_idle, may_start).missing
-        };
-        assert_eq!(missing(1, Some(true), 2), 0);
-        assert_eq!(missing(1, Some(false), 2), 1);
-        assert_eq!(missing(2, Some(true), 2), 1);
-        assert_eq!(missing(9, Some(true), 2), 2);
-        assert_eq!(missing(9, Some(true), 0), 0);
-        assert_eq!(missing(1, None, 1), 1);
+    fn the_call_of_a_caller_is_over() {
+        let (mut waiting, inboxes) = asleep(&[true, true]);
+        waiting.push(1);
+        waiting.call_loops(None, 0);
+        // The loop that was called takes a turn before it looks, which brings another job.
+        waiting.push(2);
+        let called = waiting.call_loops(Some((&inboxes[0], true)), 0);
+        assert_eq!(called.woken.len(), 1);
     }
 
     #[test]
     fn a_job_stays_for_the_loop_that_was_called_for_it() {
         let (mut waiting, inboxes) = asleep(&[true]);
-        let busy = EventLoop::new().expect("an event loop").inbox();
+        let busy = make_inbox();
         waiting.push(1);
-        assert_eq!(waiting.call_loops(Some(false), 0).woken.len(), 1);
+        assert_eq!(waiting.call_loops(Some((&busy, false)), 0).woken.len(), 1);
         assert_eq!(waiting.take(&busy, false), None);
         // The next job is free, and needs no second call.
         waiting.push(2);
-        assert!(waiting.call_loops(Some(false), 0).woken.is_empty());
+        assert!(waiting.call_loops(Some((&busy, false)), 0).woken.is_empty());
         assert_eq!(waiting.take(&busy, false), Some((1, false)));
         assert_eq!(waiting.take(&busy, false), None);
         // It wakes up, and looks.
