@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
@@ -339,9 +340,9 @@ fn run_worker(jobs: &Arc<Jobs>, mut poller: Poller) {
         let services = &jobs.services;
         // Looking at the tree takes as long as syncing does, and changes nothing.
         services.durability.request_sync(job.after);
-        let early = catch_panic(async {
+        let early = catch_panic(Box::pin(async {
             (job.tree.is_none() && job.file_workspace.is_none()).then(|| watch_tree(&job, services))
-        });
+        }));
         let watch = poller.block_on(early).ok().flatten().flatten();
         // Nothing may start whose beginning a crash of the machine could take back.
         let is_whole = match services.durability.wait(job.after) {
@@ -403,12 +404,12 @@ fn no_reply(failure: &Failure) -> Fault {
 async fn run_member_turn(mut job: Box<Job>, poller: &Poller, services: &Services) -> bool {
     let entered = enter_tree(&mut job);
     let Work::Member(member) = &job.work else { return true };
-    let done = catch_panic(async {
+    let done = catch_panic(Box::pin(async {
         match entered {
             Ok(()) => carry_out_member(&job, &member.taker, poller, services).await,
             Err(failure) => Ok(Err(no_reply(&failure))),
         }
-    })
+    }))
     .await;
     let is_whole = done.is_ok();
     let reply = match done {
@@ -433,7 +434,7 @@ async fn run_attempt(mut job: Box<Job>, watch: Option<Watch>, poller: &Poller, s
         // Boxed, as every attempt would otherwise be as large in memory as such a turn.
         return Box::pin(run_member_turn(job, poller, services)).await;
     }
-    let done: Result<Result<_, RunError>, String> = catch_panic(async {
+    let done: Result<Result<_, RunError>, String> = catch_panic(Box::pin(async {
         let ended = match enter_tree(&mut job) {
             Ok(()) => carry_out(&job, watch, poller, services).await?,
             Err(failure) => Ended::from_failure(failure),
@@ -441,7 +442,7 @@ async fn run_attempt(mut job: Box<Job>, watch: Option<Watch>, poller: &Poller, s
         // What printed nothing has no files to wait for.
         let quiet = ended.captured.is_none() && !ended.logs && ended.outcome.artifacts.is_empty();
         Ok((store_outputs(&job, ended, services)?, quiet))
-    })
+    }))
     .await;
     let is_whole = done.is_ok();
     let (outcome, quiet) = match done {
@@ -471,10 +472,9 @@ async fn run_attempt(mut job: Box<Job>, watch: Option<Watch>, poller: &Poller, s
     is_whole
 }
 
-/// Does `work`, and returns the message of a panic: the driver would wait for ever for an attempt that reports no end.
-async fn catch_panic<T>(work: impl Future<Output = T>) -> Result<T, String> {
-    // A future that is passed on is in memory as often as that happens.
-    let mut work = Box::pin(work);
+/// Does `work`, and returns the message of a panic: the driver would wait for ever for an attempt that reports no end. It is
+/// in a box, since a future that is passed on is in memory as often as that happens.
+async fn catch_panic<T>(mut work: Pin<Box<impl Future<Output = T>>>) -> Result<T, String> {
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(done)) => Poll::Ready(Ok(done)),
@@ -507,11 +507,11 @@ fn store_outputs(job: &Job, ended: Ended, services: &Services) -> Result<crate::
     }
     // What was ended early, and a summary of files, is not the output of the step.
     if outcome.failure != Some(Failure::Cancelled) && job.role != Role::SumsUp {
-        let path = services.layout.output_path(&job.step);
+        let path = || services.layout.output_path(&job.step);
         match captured {
-            Some(bytes) => services.file_writer.write(path, bytes),
+            Some(bytes) => services.file_writer.write(path(), bytes),
             // What an earlier attempt or round left there is no longer the latest.
-            None if job.attempt > 1 || job.step.iteration > 1 => services.file_writer.remove(path),
+            None if job.attempt > 1 || job.step.iteration > 1 => services.file_writer.remove(path()),
             None => {}
         }
     }
@@ -535,7 +535,7 @@ mod tests {
     fn a_panic_is_told_in_its_first_line() {
         let poller = Poller::new().unwrap();
         let check = |work: fn() -> u8, expected: Result<u8, &str>| {
-            assert_eq!(poller.block_on(catch_panic(async { work() })), expected.map_err(str::to_owned));
+            assert_eq!(poller.block_on(catch_panic(Box::pin(async { work() }))), expected.map_err(str::to_owned));
         };
         check(|| 7, Ok(7));
         check(|| panic!("one\ntwo"), Err("one"));
