@@ -2,12 +2,17 @@
 //!
 //! Invariant: a process that has ended and is not reaped does not live.
 
+use std::fs::File;
+use std::io::Read;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 use crate::types::event::{BootId, Process};
+
+/// More than a `stat` file has: 52 numbers of at most 20 digits, and a name.
+const LONGEST_STAT: usize = 2048;
 
 /// Sends a signal to all processes of a group.
 pub(crate) fn end_group(group: Pid, signal: Signal) {
@@ -109,8 +114,10 @@ fn pending_signals(pid: i32) -> u64 {
 /// Reads something of the fields of a process's `stat` file, from the third on; none when there is no such process.
 pub(crate) fn read_stat<T>(pid: i32, read: impl FnOnce(&[&str]) -> Option<T>) -> Option<T> {
     // Its name may hold anything, also what is no text.
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    read(&after_name(&String::from_utf8_lossy(&stat)))
+    let mut stat = [0; LONGEST_STAT];
+    // The system has all of it ready for the first read.
+    let length = File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut stat)).ok()?;
+    read(&after_name(&String::from_utf8_lossy(&stat[..length])))
 }
 
 /// The fields of a `stat` file from the third on: the name before them may hold anything.

@@ -51,8 +51,16 @@ pub(crate) enum PeerCredentials {
 #[derive(Clone, Debug)]
 pub(crate) struct Processes {
     run: Arc<str>,
-    /// Whose process group it is, of the attempts that are under way.
-    groups: Arc<Mutex<HashMap<i32, Owner>>>,
+    groups: Arc<Mutex<Groups>>,
+}
+
+/// The process groups of the attempts that are under way.
+#[derive(Debug, Default)]
+struct Groups {
+    /// Whose each is: that of the last one that has started it.
+    owners: HashMap<i32, Owner>,
+    /// What each has started.
+    started: HashMap<Owner, Vec<i32>>,
 }
 
 impl Processes {
@@ -63,12 +71,20 @@ impl Processes {
 
     /// An attempt has started this process group.
     pub(crate) fn add(&self, group: i32, owner: Owner) {
-        self.groups().insert(group, owner);
+        let Groups { owners, started } = &mut *self.groups();
+        started.entry(owner.clone()).or_default().push(group);
+        owners.insert(group, owner);
     }
 
     /// An attempt is over.
     pub(crate) fn remove(&self, step: &StepId, attempt: u32) {
-        self.groups().retain(|_, owner| owner.0 != *step || owner.1 != attempt);
+        let owner = (step.clone(), attempt);
+        let Groups { owners, started } = &mut *self.groups();
+        for group in started.remove(&owner).unwrap_or_default() {
+            if owners.get(&group) == Some(&owner) {
+                owners.remove(&group);
+            }
+        }
     }
 
     /// Who has opened a connection.
@@ -99,7 +115,7 @@ impl Processes {
         };
         let owner = {
             let groups = self.groups();
-            above.iter().find_map(|standing| groups.get(&standing.group)).cloned()
+            above.iter().find_map(|standing| groups.owners.get(&standing.group)).cloned()
         };
         let is_ours = owner.is_some()
             || above.last().is_some_and(|topmost| topmost.parent == us)
@@ -114,7 +130,7 @@ impl Processes {
         environment.split(|&byte| byte == 0).filter_map(value).any(|value| value == self.run.as_bytes())
     }
 
-    fn groups(&self) -> MutexGuard<'_, HashMap<i32, Owner>> {
+    fn groups(&self) -> MutexGuard<'_, Groups> {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
