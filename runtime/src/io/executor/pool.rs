@@ -72,8 +72,8 @@ impl Services {
     }
 }
 
-/// The threads with an event loop at most, with the run's own. Starting a process takes one of them a moment, in which
-/// another one goes on; more than that only get into each other's way.
+/// The threads with an event loop at most, with the run's own; two where there are fewer processors. Starting a process takes
+/// one of them a moment, in which another one goes on. On two processors a third one is in the way.
 const LOOPS: usize = 3;
 
 /// The jobs of a run, and the threads that have one each. Dropping the pool waits for these; every job must have ended or
