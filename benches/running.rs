@@ -25,7 +25,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const GIB: usize = 1 << 30;
 
-/// The rounds of a case whose loop takes about a second. Of seven, medians of runs that followed each other were 0.06 apart.
+/// The rounds of a case whose loop takes about a second. With seven, medians of eight runs of one program were 0.1 and more
+/// apart.
 const ROUNDS: usize = 15;
 
 fn main() {

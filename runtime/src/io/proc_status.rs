@@ -113,10 +113,10 @@ fn pending_signals(pid: i32) -> u64 {
 
 /// Reads something of the fields of a process's `stat` file, from the third on; none when there is no such process.
 pub(crate) fn read_stat<T>(pid: i32, read: impl FnOnce(&[&str]) -> Option<T>) -> Option<T> {
-    // Its name may hold anything, also what is no text.
     let mut stat = [0; LONGEST_STAT];
     // The system has all of it ready for the first read.
     let length = File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut stat)).ok()?;
+    // Its name may hold anything, also what is no text.
     read(&after_name(&String::from_utf8_lossy(&stat[..length])))
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::io::event_loop::Inbox;
 
+/// The jobs in the order in which they came, and the loops that sleep.
 #[derive(Debug)]
 pub(super) struct Waiting<J> {
     jobs: VecDeque<J>,
@@ -26,7 +27,6 @@ struct Asleep {
 }
 
 /// What the jobs that wait need.
-#[derive(Debug, Default)]
 pub(super) struct Called {
     /// The loops to be woken.
     pub woken: Vec<Arc<Inbox>>,
